@@ -1,0 +1,13 @@
+//! front door, being written
+
+mod log;
+mod seam;
+
+pub use crate::log::{
+    InvalidJson, InvalidRecord, InvalidSessionId, Json, NotLossless, Origin, Seq, SessionEvent, SessionHeader,
+    SessionId, SurfaceOp, Vocabulary, payload, text,
+};
+pub use crate::seam::{
+    Access, CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page,
+    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, checks,
+};

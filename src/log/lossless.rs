@@ -1,0 +1,532 @@
+//! The one serialization pass from a Rust value to JSON text that every reader takes back unchanged.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::ops::Range;
+
+use serde::ser::{self, Serialize};
+use serde_json::value::RawValue;
+
+use super::json::{NotLossless, push_string};
+
+/// Deeper values would risk the stack of the thread, which the value's own `Serialize` uses as well.
+const MAX_DEPTH: usize = 500;
+
+/// serde_json marks these two by name: text that is JSON already, and (with its feature `arbitrary_precision`, which any
+/// crate of a build can switch on) each of its numbers.
+const RAW_TOKEN: &str = "$serde_json::private::RawValue";
+const NUMBER_TOKEN: &str = "$serde_json::private::Number";
+
+const INEXACT: &str = "an IEEE double cannot hold this integer exactly, other readers would round it; send it as text";
+
+pub(super) fn write<T: Serialize + ?Sized>(value: &T) -> Result<String, NotLossless> {
+    let mut writer = Writer { out: String::with_capacity(128), depth: 0 };
+    value.serialize(&mut writer).map_err(Failure::into_not_lossless)?;
+    Ok(writer.out)
+}
+
+struct Writer {
+    out: String,
+    depth: usize,
+}
+
+/// A refusal on its way out; each container that it passes adds its step to the path.
+#[derive(Debug)]
+struct Failure(Box<(Vec<Step>, String)>);
+
+#[derive(Debug)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Failure {
+    fn new(reason: impl Into<String>) -> Self {
+        Self(Box::new((Vec::new(), reason.into())))
+    }
+
+    fn through(mut self, step: Step) -> Self {
+        self.0.0.push(step);
+        self
+    }
+
+    fn into_not_lossless(self) -> NotLossless {
+        let (steps, reason) = *self.0;
+        let mut path = String::new();
+        for step in steps.iter().rev() {
+            match step {
+                Step::Index(i) => path.push_str(&format!("[{i}]")),
+                Step::Key(key) if is_plain(key) => {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(key);
+                }
+                Step::Key(key) => {
+                    path.push('[');
+                    push_string(&mut path, key);
+                    path.push(']');
+                }
+            }
+        }
+        NotLossless::new(path, reason)
+    }
+}
+
+fn is_plain(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b == b'-')
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.1)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl ser::Error for Failure {
+    fn custom<T: Display>(reason: T) -> Self {
+        Self::new(reason.to_string())
+    }
+}
+
+impl Writer {
+    fn enter(&mut self, open: char) -> Result<(), Failure> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Failure::new(format!(
+                "nested deeper than {MAX_DEPTH} levels; give such a value as text with Json::parse"
+            )));
+        }
+        self.out.push(open);
+        Ok(())
+    }
+
+    fn signed(&mut self, v: i128) -> Result<(), Failure> {
+        // 2^127 as a double saturates back to i128::MAX, which would compare equal.
+        let double = v as f64;
+        if double >= 2f64.powi(127) || double as i128 != v {
+            return Err(Failure::new(INEXACT));
+        }
+        self.out.push_str(itoa::Buffer::new().format(v));
+        Ok(())
+    }
+
+    fn unsigned(&mut self, v: u128) -> Result<(), Failure> {
+        let double = v as f64;
+        if double >= 2f64.powi(128) || double as u128 != v {
+            return Err(Failure::new(INEXACT));
+        }
+        self.out.push_str(itoa::Buffer::new().format(v));
+        Ok(())
+    }
+
+    fn float(&mut self, v: f64, text: impl FnOnce(&mut ryu_js::Buffer) -> &str) -> Result<(), Failure> {
+        if !v.is_finite() {
+            return Err(Failure::new(format!("JSON has no number for {v}")));
+        }
+        if v == 0.0 && v.is_sign_negative() {
+            return Err(Failure::new("-0.0 comes back as 0 from other readers; send 0"));
+        }
+        let mut buffer = ryu_js::Buffer::new();
+        self.out.push_str(text(&mut buffer));
+        Ok(())
+    }
+
+    /// The text of a number in a build where serde_json keeps numbers as text: written as the same number is in a build
+    /// where it does not.
+    fn number_text(&mut self, text: &str) -> Result<(), Failure> {
+        if !text.contains(['.', 'e', 'E']) && text != "-0" {
+            if let Ok(v) = text.parse::<u128>() {
+                return self.unsigned(v);
+            }
+            if let Ok(v) = text.parse::<i128>() {
+                return self.signed(v);
+            }
+        }
+        let double: f64 = text.parse().map_err(|_| Failure::new(format!("`{text}` is not a number")))?;
+        if double.is_finite() {
+            let shortest = ryu_js::Buffer::new().format_finite(double).to_owned();
+            if decimal(&shortest) != decimal(text) {
+                return Err(Failure::new(format!(
+                    "an IEEE double cannot hold {text}, other readers would round it; send it as text"
+                )));
+            }
+        }
+        self.float(double, |b| b.format_finite(double))
+    }
+
+    fn raw_text(&mut self, text: &str) -> Result<(), Failure> {
+        let raw: &RawValue = serde_json::from_str(text).map_err(|e| Failure::new(e.to_string()))?;
+        if raw.get().contains('\n') {
+            return Err(Failure::new("line feed between tokens; an event stands on one line"));
+        }
+        self.out.push_str(raw.get());
+        Ok(())
+    }
+}
+
+/// The digits and the power of ten of a decimal number, so that two spellings of one number compare equal.
+fn decimal(text: &str) -> (bool, String, i64) {
+    let (negative, text) = text.strip_prefix('-').map_or((false, text), |t| (true, t));
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let mut power = exponent.parse::<i64>().unwrap_or(i64::MAX).saturating_sub(fraction.len() as i64);
+    let trimmed = digits.trim_end_matches('0');
+    power = power.saturating_add((digits.len() - trimmed.len()) as i64);
+    (negative, trimmed.trim_start_matches('0').to_owned(), power)
+}
+
+/// An array or object being written.
+struct Compound<'w> {
+    writer: &'w mut Writer,
+    close: &'static str,
+    count: usize,
+    keys: Keys,
+    key: Range<usize>,
+}
+
+/// The keys that one object has so far: a list while it is short, then a set.
+#[derive(Default)]
+struct Keys {
+    few: Vec<Range<usize>>,
+    many: HashSet<Box<str>>,
+}
+
+impl Keys {
+    const FEW: usize = 16;
+
+    fn add(&mut self, out: &str, key: Range<usize>) -> bool {
+        if self.many.is_empty() {
+            if self.few.iter().any(|k| out[k.clone()] == out[key.clone()]) {
+                return false;
+            }
+            self.few.push(key);
+            if self.few.len() > Self::FEW {
+                self.many = self.few.drain(..).map(|k| out[k].into()).collect();
+            }
+            return true;
+        }
+        self.many.insert(out[key].into())
+    }
+}
+
+impl Compound<'_> {
+    fn comma(&mut self) {
+        if self.count > 0 {
+            self.writer.out.push(',');
+        }
+        self.count += 1;
+    }
+
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
+        self.comma();
+        value.serialize(&mut *self.writer).map_err(|e| e.through(Step::Index(self.count - 1)))
+    }
+
+    fn key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failure> {
+        self.comma();
+        let start = self.writer.out.len();
+        key.serialize(MapKey(&mut *self.writer))?;
+        self.key = start..self.writer.out.len();
+        if !self.keys.add(&self.writer.out, self.key.clone()) {
+            return Err(Failure::new("the same key twice; readers elsewhere keep only one").through(self.step()));
+        }
+        self.writer.out.push(':');
+        Ok(())
+    }
+
+    fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
+        value.serialize(&mut *self.writer).map_err(|e| e.through(self.step()))
+    }
+
+    fn step(&self) -> Step {
+        let text = &self.writer.out[self.key.clone()];
+        Step::Key(serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()))
+    }
+
+    fn finish(self) {
+        self.writer.depth -= 1;
+        self.writer.out.push_str(self.close);
+    }
+}
+
+macro_rules! elements {
+    ($($trait:ident $method:ident),*) => {$(
+        impl ser::$trait for Compound<'_> {
+            type Ok = ();
+            type Error = Failure;
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
+                self.element(value)
+            }
+            fn end(self) -> Result<(), Failure> {
+                self.finish();
+                Ok(())
+            }
+        }
+    )*};
+}
+elements!(SerializeSeq serialize_element, SerializeTuple serialize_element,
+          SerializeTupleStruct serialize_field, SerializeTupleVariant serialize_field);
+
+impl ser::SerializeMap for Compound<'_> {
+    type Ok = ();
+    type Error = Failure;
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failure> {
+        self.key(key)
+    }
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
+        self.value(value)
+    }
+    fn end(self) -> Result<(), Failure> {
+        self.finish();
+        Ok(())
+    }
+}
+
+impl ser::SerializeStructVariant for Compound<'_> {
+    type Ok = ();
+    type Error = Failure;
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Failure> {
+        self.key(key)?;
+        self.value(value)
+    }
+    fn end(self) -> Result<(), Failure> {
+        self.finish();
+        Ok(())
+    }
+}
+
+/// A struct, or one of the two names under which serde_json passes text through a serializer.
+enum Struct<'w> {
+    Fields(Compound<'w>),
+    Raw(&'w mut Writer),
+    Number(&'w mut Writer),
+}
+
+impl ser::SerializeStruct for Struct<'_> {
+    type Ok = ();
+    type Error = Failure;
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Failure> {
+        match self {
+            Self::Fields(compound) => {
+                compound.key(key)?;
+                compound.value(value)
+            }
+            Self::Raw(writer) => writer.raw_text(&plain_text(value)?),
+            Self::Number(writer) => writer.number_text(&plain_text(value)?),
+        }
+    }
+    fn end(self) -> Result<(), Failure> {
+        if let Self::Fields(compound) = self {
+            compound.finish();
+        }
+        Ok(())
+    }
+}
+
+/// The text inside one of serde_json's marked structs.
+fn plain_text<T: Serialize + ?Sized>(value: &T) -> Result<String, Failure> {
+    let mut text = Writer { out: String::new(), depth: 0 };
+    value.serialize(&mut text)?;
+    serde_json::from_str(&text.out).map_err(|e| Failure::new(e.to_string()))
+}
+
+macro_rules! numbers {
+    ($($method:ident $t:ty => $to:ident as $wide:ty),*) => {$(
+        fn $method(self, v: $t) -> Result<(), Failure> {
+            self.$to(<$wide>::from(v))
+        }
+    )*};
+}
+
+impl<'w> ser::Serializer for &'w mut Writer {
+    type Ok = ();
+    type Error = Failure;
+    type SerializeSeq = Compound<'w>;
+    type SerializeTuple = Compound<'w>;
+    type SerializeTupleStruct = Compound<'w>;
+    type SerializeTupleVariant = Compound<'w>;
+    type SerializeMap = Compound<'w>;
+    type SerializeStruct = Struct<'w>;
+    type SerializeStructVariant = Compound<'w>;
+
+    numbers!(serialize_i8 i8 => signed as i128, serialize_i16 i16 => signed as i128, serialize_i32 i32 => signed as i128,
+        serialize_i64 i64 => signed as i128, serialize_i128 i128 => signed as i128, serialize_u8 u8 => unsigned as u128,
+        serialize_u16 u16 => unsigned as u128, serialize_u32 u32 => unsigned as u128, serialize_u64 u64 => unsigned as u128,
+        serialize_u128 u128 => unsigned as u128);
+
+    fn serialize_bool(self, v: bool) -> Result<(), Failure> {
+        self.out.push_str(if v { "true" } else { "false" });
+        Ok(())
+    }
+    fn serialize_f32(self, v: f32) -> Result<(), Failure> {
+        self.float(v.into(), |b| b.format_finite(v))
+    }
+    fn serialize_f64(self, v: f64) -> Result<(), Failure> {
+        self.float(v, |b| b.format_finite(v))
+    }
+    fn serialize_char(self, v: char) -> Result<(), Failure> {
+        self.serialize_str(v.encode_utf8(&mut [0; 4]))
+    }
+    fn serialize_str(self, v: &str) -> Result<(), Failure> {
+        push_string(&mut self.out, v);
+        Ok(())
+    }
+    fn serialize_bytes(self, _: &[u8]) -> Result<(), Failure> {
+        Err(Failure::new("JSON has no bytes; send them as text"))
+    }
+    fn serialize_none(self) -> Result<(), Failure> {
+        self.serialize_unit()
+    }
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Failure> {
+        value.serialize(self)
+    }
+    fn serialize_unit(self) -> Result<(), Failure> {
+        self.out.push_str("null");
+        Ok(())
+    }
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Failure> {
+        self.serialize_unit()
+    }
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Failure> {
+        self.serialize_str(variant)
+    }
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Failure> {
+        value.serialize(self)
+    }
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Failure> {
+        let mut object = self.serialize_map(Some(1))?;
+        object.key(variant)?;
+        object.value(value)?;
+        object.finish();
+        Ok(())
+    }
+    fn serialize_seq(self, _: Option<usize>) -> Result<Compound<'w>, Failure> {
+        self.enter('[')?;
+        Ok(Compound { writer: self, close: "]", count: 0, keys: Keys::default(), key: 0..0 })
+    }
+    fn serialize_tuple(self, len: usize) -> Result<Compound<'w>, Failure> {
+        self.serialize_seq(Some(len))
+    }
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Compound<'w>, Failure> {
+        self.serialize_seq(Some(len))
+    }
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Compound<'w>, Failure> {
+        self.enter('{')?;
+        push_string(&mut self.out, variant);
+        self.out.push_str(":[");
+        Ok(Compound { writer: self, close: "]}", count: 0, keys: Keys::default(), key: 0..0 })
+    }
+    fn serialize_map(self, _: Option<usize>) -> Result<Compound<'w>, Failure> {
+        self.enter('{')?;
+        Ok(Compound { writer: self, close: "}", count: 0, keys: Keys::default(), key: 0..0 })
+    }
+    fn serialize_struct(self, name: &'static str, len: usize) -> Result<Struct<'w>, Failure> {
+        Ok(match name {
+            RAW_TOKEN => Struct::Raw(self),
+            NUMBER_TOKEN => Struct::Number(self),
+            _ => Struct::Fields(self.serialize_map(Some(len))?),
+        })
+    }
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Compound<'w>, Failure> {
+        self.enter('{')?;
+        push_string(&mut self.out, variant);
+        self.out.push_str(":{");
+        Ok(Compound { writer: self, close: "}}", count: 0, keys: Keys::default(), key: 0..0 })
+    }
+}
+
+/// Writes a map key, which must serialize as a string.
+struct MapKey<'w>(&'w mut Writer);
+
+macro_rules! refused_keys {
+    ($($method:ident($($arg:ty),*) -> $ok:ty;)*) => {$(
+        fn $method(self, $(_: $arg),*) -> Result<$ok, Failure> {
+            Err(Failure::new("a map key is not a string"))
+        }
+    )*};
+}
+
+impl<'w> ser::Serializer for MapKey<'w> {
+    type Ok = ();
+    type Error = Failure;
+    type SerializeSeq = ser::Impossible<(), Failure>;
+    type SerializeTuple = ser::Impossible<(), Failure>;
+    type SerializeTupleStruct = ser::Impossible<(), Failure>;
+    type SerializeTupleVariant = ser::Impossible<(), Failure>;
+    type SerializeMap = ser::Impossible<(), Failure>;
+    type SerializeStruct = ser::Impossible<(), Failure>;
+    type SerializeStructVariant = ser::Impossible<(), Failure>;
+
+    fn serialize_str(self, v: &str) -> Result<(), Failure> {
+        self.0.serialize_str(v)
+    }
+    fn serialize_char(self, v: char) -> Result<(), Failure> {
+        self.0.serialize_char(v)
+    }
+    fn serialize_unit_variant(self, name: &'static str, i: u32, variant: &'static str) -> Result<(), Failure> {
+        self.0.serialize_unit_variant(name, i, variant)
+    }
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Failure> {
+        value.serialize(self)
+    }
+    fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<(), Failure> {
+        Err(Failure::new("a map key is not a string"))
+    }
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<(), Failure> {
+        Err(Failure::new("a map key is not a string"))
+    }
+    refused_keys! {
+        serialize_bool(bool) -> ();
+        serialize_i8(i8) -> ();
+        serialize_i16(i16) -> ();
+        serialize_i32(i32) -> ();
+        serialize_i64(i64) -> ();
+        serialize_i128(i128) -> ();
+        serialize_u8(u8) -> ();
+        serialize_u16(u16) -> ();
+        serialize_u32(u32) -> ();
+        serialize_u64(u64) -> ();
+        serialize_u128(u128) -> ();
+        serialize_f32(f32) -> ();
+        serialize_f64(f64) -> ();
+        serialize_bytes(&[u8]) -> ();
+        serialize_none() -> ();
+        serialize_unit() -> ();
+        serialize_unit_struct(&'static str) -> ();
+        serialize_seq(Option<usize>) -> ser::Impossible<(), Failure>;
+        serialize_tuple(usize) -> ser::Impossible<(), Failure>;
+        serialize_tuple_struct(&'static str, usize) -> ser::Impossible<(), Failure>;
+        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> ser::Impossible<(), Failure>;
+        serialize_map(Option<usize>) -> ser::Impossible<(), Failure>;
+        serialize_struct(&'static str, usize) -> ser::Impossible<(), Failure>;
+        serialize_struct_variant(&'static str, u32, &'static str, usize) -> ser::Impossible<(), Failure>;
+    }
+}

@@ -1,0 +1,19 @@
+//! What a session log is: pure values, without I/O and without a clock.
+
+mod envelope;
+mod event;
+mod header;
+mod id;
+mod json;
+mod lossless;
+pub mod payload;
+mod seq;
+pub mod text;
+mod vocabulary;
+
+pub use event::{InvalidRecord, SessionEvent, SurfaceOp};
+pub use header::{Origin, SessionHeader};
+pub use id::{InvalidSessionId, SessionId};
+pub use json::{InvalidJson, Json, NotLossless};
+pub use seq::Seq;
+pub use vocabulary::Vocabulary;

@@ -1,0 +1,404 @@
+//! [`Error`]: what a store refuses or cannot do.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::log::{InvalidRecord, Seq, SessionId};
+
+/// What every call of the seam returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The cause below an error, as the backend had it.
+pub type Source = Box<dyn StdError + Send + Sync>;
+
+/// What a store refuses or cannot do: what happened, to which session, and what to do next.
+///
+/// A program decides by [`Error::kind`] and [`Error::is_retryable`]; the text is for people. Whatever the error, the
+/// stored bytes are what they were before the call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such session.
+    #[error("session {session:?} is not in this store; `list` shows those that are")]
+    NotFound {
+        /// The session that was asked for.
+        session: SessionId,
+    },
+    /// The id is taken.
+    #[error("session {session:?} already exists; open it, or create one under another id")]
+    AlreadyExists {
+        /// The session that was to be created.
+        session: SessionId,
+    },
+    /// Another handle writes the session.
+    #[error("session {session:?} is being written by {holder}; close that handle first, or open for reading")]
+    AlreadyOwned {
+        /// The session.
+        session: SessionId,
+        /// Who writes it.
+        holder: Holder,
+    },
+    /// Somebody else became the writer while this handle was open.
+    #[error("session {session:?} has another writer now and this handle stored nothing; close it and open again")]
+    OwnershipLost {
+        /// The session.
+        session: SessionId,
+    },
+    /// A writing call on a handle that was opened for reading.
+    #[error("session {session:?} is open for reading, which allows no {operation}; open it for writing")]
+    ReadOnly {
+        /// The session.
+        session: SessionId,
+        /// The call.
+        operation: &'static str,
+    },
+    /// A call on a closed handle.
+    #[error("session {session:?}: the handle is closed, {operation} came too late; open the session again")]
+    HandleClosed {
+        /// The session.
+        session: SessionId,
+        /// The call.
+        operation: &'static str,
+    },
+    /// A batch that does not continue the stored log.
+    #[error(
+        "session {session:?}: the event at index {index} of the batch has seq {found} where {expected} comes next; \
+         nothing was stored, read the log and number the batch from there"
+    )]
+    NotContiguous {
+        /// The session.
+        session: SessionId,
+        /// The place in the batch.
+        index: usize,
+        /// The seq that comes next.
+        expected: u64,
+        /// The seq that came.
+        found: u64,
+    },
+    /// A value that JSON cannot carry to every reader unchanged.
+    #[error("{path}: {reason}")]
+    NotLossless {
+        /// Where in the event, as in `data.items[3].x`.
+        path: String,
+        /// What cannot be kept.
+        reason: String,
+    },
+    /// An argument that no store takes.
+    #[error("{}{reason}", for_session(session))]
+    InvalidArgument {
+        /// The session, where the call is about one.
+        session: Option<SessionId>,
+        /// Which argument, and what it may be.
+        reason: String,
+    },
+    /// A log that this build must not interpret.
+    #[error("session {session:?} {problem}; it can still be listed, exported and read uninterpreted")]
+    FormatUnsupported {
+        /// The session.
+        session: SessionId,
+        /// What it does not know.
+        problem: FormatProblem,
+    },
+    /// Stored data that is not what was stored.
+    #[error(
+        "session {session:?} is damaged{}: {reason}; restore it from a backup or salvage the events before the damage",
+        Place { seq, offset }
+    )]
+    Corruption {
+        /// The session.
+        session: SessionId,
+        /// The first event that is damaged, where it is one.
+        seq: Option<Seq>,
+        /// The byte in the session's file, where it is one.
+        offset: Option<u64>,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another program holds the store for longer than the configured wait.
+    #[error("{}the store {store} is busy with another program; try again", for_session(session))]
+    StoreBusy {
+        /// The session, where the call is about one.
+        session: Option<SessionId>,
+        /// The store.
+        store: String,
+        /// The cause.
+        source: Option<Source>,
+    },
+    /// The disk is full.
+    #[error("{}no space left for the store {store}; free some, then repeat the same call", for_session(session))]
+    StorageFull {
+        /// The session, where the call is about one.
+        session: Option<SessionId>,
+        /// The store.
+        store: String,
+        /// The cause.
+        source: Option<Source>,
+    },
+    /// The store cannot be written.
+    #[error(
+        "{}the store {store} cannot be written; check its permissions and those of its folder",
+        for_session(session)
+    )]
+    StorageReadOnly {
+        /// The session, where the call is about one.
+        session: Option<SessionId>,
+        /// The store.
+        store: String,
+        /// The cause.
+        source: Option<Source>,
+    },
+    /// A place that holds something else than a store that this build can use.
+    #[error("{path} cannot be used as a store: {reason}", path = store.display())]
+    UnsupportedStore {
+        /// The place.
+        store: PathBuf,
+        /// What it holds and what to do.
+        reason: String,
+        /// The cause.
+        source: Option<Source>,
+    },
+    /// The operating system failed.
+    #[error("{}{operation} failed", for_session(session))]
+    Io {
+        /// The session, where the call is about one.
+        session: Option<SessionId>,
+        /// What was attempted, and on what.
+        operation: String,
+        /// The cause.
+        source: Source,
+    },
+    /// Several sessions failed in one call; the others went through.
+    #[error("{} sessions failed, the first with: {}", failures.len(), First(failures))]
+    Several {
+        /// One failure a session; never empty.
+        failures: Vec<Error>,
+    },
+}
+
+/// The kind of an [`Error`], to decide by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each is the variant of Error of the same name, documented there")]
+pub enum ErrorKind {
+    NotFound,
+    AlreadyExists,
+    AlreadyOwned,
+    OwnershipLost,
+    ReadOnly,
+    HandleClosed,
+    NotContiguous,
+    NotLossless,
+    InvalidArgument,
+    FormatUnsupported,
+    Corruption,
+    StoreBusy,
+    StorageFull,
+    StorageReadOnly,
+    UnsupportedStore,
+    Io,
+}
+
+impl ErrorKind {
+    /// Its name, as in `NotFound`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "NotFound",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::AlreadyOwned => "AlreadyOwned",
+            Self::OwnershipLost => "OwnershipLost",
+            Self::ReadOnly => "ReadOnly",
+            Self::HandleClosed => "HandleClosed",
+            Self::NotContiguous => "NotContiguous",
+            Self::NotLossless => "NotLossless",
+            Self::InvalidArgument => "InvalidArgument",
+            Self::FormatUnsupported => "FormatUnsupported",
+            Self::Corruption => "Corruption",
+            Self::StoreBusy => "StoreBusy",
+            Self::StorageFull => "StorageFull",
+            Self::StorageReadOnly => "StorageReadOnly",
+            Self::UnsupportedStore => "UnsupportedStore",
+            Self::Io => "Io",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Error {
+    /// The kind; of several failures that of the first.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Self::AlreadyOwned { .. } => ErrorKind::AlreadyOwned,
+            Self::OwnershipLost { .. } => ErrorKind::OwnershipLost,
+            Self::ReadOnly { .. } => ErrorKind::ReadOnly,
+            Self::HandleClosed { .. } => ErrorKind::HandleClosed,
+            Self::NotContiguous { .. } => ErrorKind::NotContiguous,
+            Self::NotLossless { .. } => ErrorKind::NotLossless,
+            Self::InvalidArgument { .. } => ErrorKind::InvalidArgument,
+            Self::FormatUnsupported { .. } => ErrorKind::FormatUnsupported,
+            Self::Corruption { .. } => ErrorKind::Corruption,
+            Self::StoreBusy { .. } => ErrorKind::StoreBusy,
+            Self::StorageFull { .. } => ErrorKind::StorageFull,
+            Self::StorageReadOnly { .. } => ErrorKind::StorageReadOnly,
+            Self::UnsupportedStore { .. } => ErrorKind::UnsupportedStore,
+            Self::Io { .. } => ErrorKind::Io,
+            Self::Several { failures } => failures.first().map_or(ErrorKind::Io, Error::kind),
+        }
+    }
+
+    /// Whether the very same call can succeed later, once its cause has gone: a writer has closed, a busy program has
+    /// finished, space was freed, the operating system has recovered.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Several { failures } => failures.iter().all(Error::is_retryable),
+            _ => matches!(
+                self.kind(),
+                ErrorKind::AlreadyOwned | ErrorKind::StoreBusy | ErrorKind::StorageFull | ErrorKind::Io
+            ),
+        }
+    }
+
+    /// The session that it is about, where it is about one.
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::NotFound { session }
+            | Self::AlreadyExists { session }
+            | Self::AlreadyOwned { session, .. }
+            | Self::OwnershipLost { session }
+            | Self::ReadOnly { session, .. }
+            | Self::HandleClosed { session, .. }
+            | Self::NotContiguous { session, .. }
+            | Self::FormatUnsupported { session, .. }
+            | Self::Corruption { session, .. } => Some(session),
+            Self::InvalidArgument { session, .. }
+            | Self::StoreBusy { session, .. }
+            | Self::StorageFull { session, .. }
+            | Self::StorageReadOnly { session, .. }
+            | Self::Io { session, .. } => session.as_ref(),
+            Self::NotLossless { .. } | Self::UnsupportedStore { .. } => None,
+            Self::Several { failures } => failures.first().and_then(Error::session),
+        }
+    }
+
+    /// The failures of several sessions as one error: nothing where there is none, the one where there is one.
+    pub fn collect(mut failures: Vec<Error>) -> Result<()> {
+        match failures.len() {
+            0 => Ok(()),
+            1 => Err(failures.remove(0)),
+            _ => Err(Self::Several { failures }),
+        }
+    }
+}
+
+impl From<InvalidRecord> for Error {
+    fn from(record: InvalidRecord) -> Self {
+        match record.not_lossless() {
+            Some(n) => Self::NotLossless { path: n.path().to_owned(), reason: n.reason().to_owned() },
+            None => Self::InvalidArgument { session: None, reason: record.reason().to_owned() },
+        }
+    }
+}
+
+/// Who writes a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The process.
+    pub process: u32,
+    /// Since when, in milliseconds since 1970.
+    pub since: i64,
+}
+
+impl Holder {
+    /// A holder.
+    pub fn new(process: u32, since: i64) -> Self {
+        Self { process, since }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} since {} ms after 1970", self.process, self.since)
+    }
+}
+
+/// Why a log must not be interpreted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FormatProblem {
+    /// A newer program wrote it.
+    NewerFormat {
+        /// The version of the log.
+        found: u32,
+        /// The version that is known here.
+        known: u32,
+    },
+    /// It is too old.
+    OlderFormat {
+        /// The version of the log.
+        found: u32,
+        /// The version that is known here.
+        known: u32,
+    },
+    /// It holds an event of a type that is not known here and not marked ignorable.
+    UnknownEvent {
+        /// The first such event.
+        seq: Seq,
+        /// Its type.
+        event_type: String,
+    },
+}
+
+impl fmt::Display for FormatProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NewerFormat { found, known } => {
+                write!(f, "has format {found}, newer than format {known} that is known here: a newer program is needed")
+            }
+            Self::OlderFormat { found, known } => {
+                write!(f, "has format {found}, too old for format {known} that is known here")
+            }
+            Self::UnknownEvent { seq, event_type } => write!(
+                f,
+                "holds an event of unknown type {event_type:?} at seq {seq} that is not marked ignorable: \
+                 a program that knows it is needed"
+            ),
+        }
+    }
+}
+
+fn for_session(session: &Option<SessionId>) -> String {
+    session.as_ref().map_or_else(String::new, |id| format!("session {id:?}: "))
+}
+
+struct Place<'a> {
+    seq: &'a Option<Seq>,
+    offset: &'a Option<u64>,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(seq) = self.seq {
+            write!(f, " at seq {seq}")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, " at byte {offset}")?;
+        }
+        Ok(())
+    }
+}
+
+struct First<'a>(&'a [Error]);
+
+impl fmt::Display for First<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.first().map_or(Ok(()), |e| e.fmt(f))
+    }
+}

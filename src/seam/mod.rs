@@ -1,0 +1,15 @@
+//! The contract between a host and a backend: two traits, their values, the errors that a consumer can see, and the
+//! checks that every backend applies in the same way. Nothing here knows a backend.
+
+pub mod checks;
+mod error;
+mod handle;
+mod list;
+mod persistence;
+mod snapshot;
+
+pub use error::{Error, ErrorKind, FormatProblem, Holder, Result, Source};
+pub use handle::{Access, SeqRange, SessionHandle};
+pub use list::{Cursor, ListOrder, ListQuery, Page, Position};
+pub use persistence::{CreateOptions, OpenOptions, SessionPersistence};
+pub use snapshot::{Revision, SessionState, Snapshot};

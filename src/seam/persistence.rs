@@ -1,0 +1,141 @@
+//! [`SessionPersistence`]: a store of sessions.
+
+use std::sync::Arc;
+
+use super::{Access, ListQuery, Page, Result, SessionHandle, Snapshot};
+use crate::log::{SessionHeader, SessionId};
+
+/// A store of sessions.
+///
+/// Reading calls (`stat`, `list`, `open` for reading, `read`) change nothing that is stored: no byte, no revision, no
+/// order. A refused call changes nothing either.
+pub trait SessionPersistence: Send + Sync {
+    /// Makes a new session and gives its only write handle. The session is visible through this store at once, with an
+    /// empty log, and to other stores over the same data once its header and first batch are stored together, by the
+    /// first append or a flush. A handle that is closed before that takes the session with it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` for a header and options that contradict each other; `AlreadyExists` when the id is stored, or
+    /// created and not stored yet, or lost a race.
+    fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>>;
+
+    /// Opens a stored session, or one that was created through this store. Reading never takes the ownership; writing
+    /// claims it, and a refused opening releases the claim. An absent session stays absent.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `AlreadyOwned` with the holder, for writing; `FormatUnsupported` for a log whose version or event
+    /// types the store's vocabulary does not know, unless opened uninterpreted; `Corruption`.
+    fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>>;
+
+    /// Tells what is known of a session without reading its events, at a cost that does not depend on how many there
+    /// are. Nothing where there is no such session. A session that cannot be interpreted is told like any other.
+    ///
+    /// # Errors
+    ///
+    /// Failures of the storage; never an absent answer in place of one.
+    fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>>;
+
+    /// Lists sessions in pages, those that cannot be interpreted included, reading no event: the cost grows with the
+    /// page and not with the store. A session that exists from the first page to the last is listed exactly once,
+    /// unless a write in between moves it in the order.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` for a limit of 0 or a cursor of another list; failures of the storage, never an empty page in
+    /// place of one.
+    fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>>;
+
+    /// Makes everything that was acknowledged on any open write handle survive a loss of power, in one barrier.
+    /// A handle that is closed meanwhile counts as flushed.
+    ///
+    /// # Errors
+    ///
+    /// What failed, session by session; the others are flushed all the same.
+    fn flush(&self) -> Result<()>;
+
+    /// Removes a session with all that belongs to it, or nothing: explicit, never a side effect of another call. Tells
+    /// whether there was one; a session that was created and not stored yet is none.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyOwned` while a writer is open; failures of the storage.
+    fn remove(&self, id: &SessionId) -> Result<bool>;
+}
+
+/// What a new session starts with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CreateOptions {
+    /// How many events are inherited from a parent. Required for a seeded header, and 0 or absent for another.
+    pub inherited_event_count: Option<u64>,
+}
+
+impl CreateOptions {
+    /// Options for a seeded session that inherits `count` events.
+    pub fn inheriting(count: u64) -> Self {
+        Self { inherited_event_count: Some(count) }
+    }
+}
+
+/// How to open a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    access: Access,
+    uninterpreted: bool,
+}
+
+impl OpenOptions {
+    /// For reading.
+    pub const fn read() -> Self {
+        Self { access: Access::Read, uninterpreted: false }
+    }
+
+    /// For reading and writing.
+    pub const fn write() -> Self {
+        Self { access: Access::Write, uninterpreted: false }
+    }
+
+    /// For reading what is stored as it is: the two refusals of a log that this build does not know are skipped, and
+    /// nothing else.
+    pub const fn uninterpreted() -> Self {
+        Self { access: Access::Read, uninterpreted: true }
+    }
+
+    /// What the handle may do.
+    pub const fn access(self) -> Access {
+        self.access
+    }
+
+    /// Whether the log is read without being interpreted.
+    pub const fn is_uninterpreted(self) -> bool {
+        self.uninterpreted
+    }
+}
+
+macro_rules! forward {
+    ($($pointer:ident),*) => {$(
+        impl<T: SessionPersistence + ?Sized> SessionPersistence for $pointer<T> {
+            fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
+                (**self).create(header, options)
+            }
+            fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
+                (**self).open(id, options)
+            }
+            fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
+                (**self).stat(id)
+            }
+            fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
+                (**self).list(query)
+            }
+            fn flush(&self) -> Result<()> {
+                (**self).flush()
+            }
+            fn remove(&self, id: &SessionId) -> Result<bool> {
+                (**self).remove(id)
+            }
+        }
+    )*};
+}
+forward!(Box, Arc);

@@ -1,0 +1,136 @@
+//! [`Snapshot`]: what a store knows of a session without reading its events.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Holder;
+use crate::log::{SessionHeader, SessionId, Vocabulary};
+
+/// What a store knows of a session without reading its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The session.
+    pub id: SessionId,
+    /// Its header; absent only where the stored one cannot be read, which [`Snapshot::state`] explains.
+    pub header: Option<SessionHeader>,
+    /// Whether it can be opened here.
+    pub state: SessionState,
+    /// Which content it has.
+    pub revision: Revision,
+    /// How many events are stored, where the backend knows without reading them.
+    pub event_count: Option<u64>,
+    /// How many bytes are stored, where the backend knows; the backend says of what.
+    pub size_bytes: Option<u64>,
+    /// The time of the last stored event, in milliseconds since 1970 as its producer gave it.
+    pub last_time: Option<i64>,
+    /// The place of the session in the order of activity: a number of the store that grows with every write, so that a
+    /// clock that was wrong once cannot pin a session on top.
+    pub activity: u64,
+    /// Who writes it now, where the store knows.
+    pub owner: Option<Holder>,
+}
+
+impl Snapshot {
+    /// What is known of a session that can be read, without counts. The state follows from the header's version.
+    pub fn new(header: SessionHeader, revision: Revision, vocabulary: &Vocabulary) -> Self {
+        Self {
+            id: header.id().clone(),
+            state: SessionState::of_version(header.version(), vocabulary),
+            header: Some(header),
+            revision,
+            event_count: None,
+            size_bytes: None,
+            last_time: None,
+            activity: 0,
+            owner: None,
+        }
+    }
+
+    /// What is known of a session whose header cannot be read.
+    pub fn damaged(id: SessionId, reason: String, revision: Revision) -> Self {
+        Self {
+            id,
+            header: None,
+            state: SessionState::Damaged { reason },
+            revision,
+            event_count: None,
+            size_bytes: None,
+            last_time: None,
+            activity: 0,
+            owner: None,
+        }
+    }
+}
+
+/// Whether a session can be opened for interpretation, as far as its header tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionState {
+    /// It can.
+    Readable,
+    /// It was created here and has nothing stored yet.
+    Pending,
+    /// Its format is newer than the reader's: a newer program is needed.
+    NewerFormat {
+        /// Its version.
+        version: u32,
+    },
+    /// Its format is older than the reader's.
+    OlderFormat {
+        /// Its version.
+        version: u32,
+    },
+    /// Its header is not what was stored.
+    Damaged {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl SessionState {
+    fn of_version(version: u32, vocabulary: &Vocabulary) -> Self {
+        match version.cmp(&vocabulary.version()) {
+            std::cmp::Ordering::Less => Self::OlderFormat { version },
+            std::cmp::Ordering::Equal => Self::Readable,
+            std::cmp::Ordering::Greater => Self::NewerFormat { version },
+        }
+    }
+}
+
+impl fmt::Display for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Readable => f.write_str("readable"),
+            Self::Pending => f.write_str("pending"),
+            Self::NewerFormat { version } => write!(f, "format {version}, needs a newer program"),
+            Self::OlderFormat { version } => write!(f, "format {version}, older"),
+            Self::Damaged { reason } => write!(f, "damaged: {reason}"),
+        }
+    }
+}
+
+/// Which content a session has: opaque, for comparing only.
+///
+/// Equal means that the stored log is unchanged. Ownership, opening and reading never change it. An append, a repair, a
+/// removal with re-creation, a restored backup with other content, and another store always do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Revision(Arc<str>);
+
+impl Revision {
+    /// A revision of a backend's own making.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// Its text, to be kept and compared later.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
