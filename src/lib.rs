@@ -1,8 +1,10 @@
 //! front door, being written
 
+mod backend;
 mod log;
 mod seam;
 
+pub use crate::backend::MemoryStore;
 pub use crate::log::{
     InvalidJson, InvalidRecord, InvalidSessionId, Json, NotLossless, Origin, Seq, SessionEvent, SessionHeader,
     SessionId, SurfaceOp, Vocabulary, payload, text,

@@ -1,0 +1,203 @@
+//! [`MemoryStore`]: the reference model.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
+use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
+use crate::seam::{Error, ListOrder, Position, Result, Revision, SeqRange, Snapshot, checks};
+
+/// A store in memory, gone with its value: the reference model that the other backends are held against, and a fast
+/// store for tests.
+///
+/// [`Snapshot::size_bytes`] is the size of the exported text.
+pub struct MemoryStore {
+    runtime: Runtime<Memory>,
+}
+
+impl MemoryStore {
+    /// An empty store that knows the types of [`Vocabulary::v3`].
+    pub fn new() -> Self {
+        Self::with_vocabulary(Vocabulary::default())
+    }
+
+    /// An empty store with another vocabulary.
+    pub fn with_vocabulary(vocabulary: Vocabulary) -> Self {
+        Self { runtime: Runtime::new(Memory::new(), vocabulary) }
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+store_over_runtime!(MemoryStore);
+
+struct Memory {
+    /// Which store of this process it is; a part of its revisions.
+    number: u64,
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Default)]
+struct Sessions {
+    by_id: BTreeMap<SessionId, Log>,
+    /// Numbers the writes: the source of incarnations, revisions and activities.
+    writes: u64,
+}
+
+struct Log {
+    incarnation: u64,
+    header: SessionHeader,
+    inherited: u64,
+    events: Vec<SessionEvent>,
+    size_bytes: u64,
+    last_write: u64,
+}
+
+impl Memory {
+    fn new() -> Self {
+        static STORES: AtomicU64 = AtomicU64::new(0);
+        Self { number: STORES.fetch_add(1, Ordering::Relaxed), sessions: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    fn log(&self, id: &SessionId, incarnation: u64) -> Result<&Log> {
+        let log = self.by_id.get(id).filter(|log| log.incarnation == incarnation);
+        log.ok_or_else(|| Error::NotFound { session: id.clone() })
+    }
+}
+
+impl Log {
+    fn store(&mut self, events: &[SessionEvent], write: u64) {
+        self.size_bytes += events.iter().map(|e| e.to_line().len() as u64 + 1).sum::<u64>();
+        if let Some(mark) = events.iter().filter_map(checks::inherited_mark).last() {
+            self.inherited = mark.get();
+        }
+        self.events.extend_from_slice(events);
+        self.last_write = write;
+    }
+
+    fn check_interpretable(&self, vocabulary: &Vocabulary) -> Result<()> {
+        let id = self.header.id();
+        checks::check_version(id, self.header.version(), vocabulary)?;
+        let required = self.events.iter().filter(|e| !e.is_ignorable());
+        checks::check_types(id, required.map(|e| (e.event_type(), e.seq())), vocabulary)
+    }
+
+    fn snapshot(&self, store: u64, vocabulary: &Vocabulary) -> Snapshot {
+        let revision = format!("memory:{}:{store}:{}", std::process::id(), self.last_write);
+        let mut snapshot = Snapshot::new(self.header.clone(), Revision::new(revision), vocabulary);
+        snapshot.event_count = Some(self.events.len() as u64);
+        snapshot.size_bytes = Some(self.size_bytes);
+        snapshot.last_time = self.events.last().map(SessionEvent::time);
+        snapshot.activity = self.last_write;
+        snapshot
+    }
+}
+
+impl Storage for Memory {
+    type Key = u64;
+
+    fn find(&self, id: &SessionId) -> Result<Option<Stored<u64>>> {
+        let sessions = self.lock();
+        Ok(sessions.by_id.get(id).map(|log| Stored {
+            key: log.incarnation,
+            header: log.header.clone(),
+            inherited: log.inherited,
+        }))
+    }
+
+    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<u64> {
+        let mut sessions = self.lock();
+        if sessions.by_id.contains_key(header.id()) {
+            return Err(Error::AlreadyExists { session: header.id().clone() });
+        }
+        checks::check_contiguous(header.id(), 0, events)?;
+        sessions.writes += 1;
+        let write = sessions.writes;
+        let mut log = Log {
+            incarnation: write,
+            header: header.clone(),
+            inherited,
+            events: Vec::new(),
+            size_bytes: header.to_line().len() as u64 + 1,
+            last_write: write,
+        };
+        log.store(events, write);
+        sessions.by_id.insert(header.id().clone(), log);
+        Ok(write)
+    }
+
+    fn append(&self, id: &SessionId, key: &u64, events: &[SessionEvent]) -> Result<()> {
+        let mut sessions = self.lock();
+        checks::check_contiguous(id, sessions.log(id, *key)?.events.len() as u64, events)?;
+        sessions.writes += 1;
+        let write = sessions.writes;
+        if let Some(log) = sessions.by_id.get_mut(id) {
+            log.store(events, write);
+        }
+        Ok(())
+    }
+
+    fn check_interpretable(&self, id: &SessionId, key: &u64, vocabulary: &Vocabulary) -> Result<()> {
+        self.lock().log(id, *key)?.check_interpretable(vocabulary)
+    }
+
+    fn read(&self, id: &SessionId, key: &u64, range: SeqRange, vocabulary: Option<&Vocabulary>) -> Result<Slice> {
+        let sessions = self.lock();
+        let log = sessions.log(id, *key)?;
+        if let Some(vocabulary) = vocabulary {
+            log.check_interpretable(vocabulary)?;
+        }
+        let count = log.events.len() as u64;
+        let range = range.within(count);
+        Ok(Slice { events: log.events[range.start as usize..range.end as usize].to_vec(), count })
+    }
+
+    fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
+        Ok(self.lock().by_id.get(id).map(|log| log.snapshot(self.number, vocabulary)))
+    }
+
+    fn list(
+        &self,
+        order: ListOrder,
+        after: Option<&Position>,
+        limit: Option<usize>,
+        vocabulary: &Vocabulary,
+    ) -> Result<Vec<Listed>> {
+        let sessions = self.lock();
+        let key = |log: &Log| match order {
+            ListOrder::Activity => log.last_write,
+            ListOrder::Created => log.header.created_at(),
+        };
+        let mut behind: Vec<_> = sessions
+            .by_id
+            .iter()
+            .map(|(id, log)| (key(log), id, log))
+            .filter(|(key, id, _)| after.is_none_or(|a| a.is_before(*key, id)))
+            .collect();
+        behind.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        behind.truncate(limit.unwrap_or(usize::MAX));
+        Ok(behind
+            .into_iter()
+            .map(|(key, _, log)| Listed { key, snapshot: log.snapshot(self.number, vocabulary) })
+            .collect())
+    }
+
+    fn remove(&self, id: &SessionId) -> Result<bool> {
+        Ok(self.lock().by_id.remove(id).is_some())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! [`Claims`]: which sessions have a writer, and which of them are not stored yet.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Storage;
+use super::handle::Core;
+use crate::log::{SessionHeader, SessionId, Vocabulary};
+use crate::seam::{Error, Holder, Result, Revision, SessionState, Snapshot};
+
+/// The sessions that have a writer.
+pub(super) struct Claims<S: Storage> {
+    table: Mutex<Table<S>>,
+}
+
+pub(super) struct Table<S: Storage> {
+    by_id: HashMap<SessionId, Claim<S>>,
+    /// How many sessions were created through this store; numbers the pending ones.
+    created: u64,
+}
+
+struct Claim<S: Storage> {
+    holder: Holder,
+    pending: Option<Pending>,
+    /// The handle that owns the session; none while it is being opened or removed.
+    core: Weak<Core<S>>,
+}
+
+/// A session that was created and is not stored yet.
+#[derive(Clone)]
+pub(super) struct Pending {
+    pub(super) number: u64,
+    pub(super) header: SessionHeader,
+    pub(super) inherited: u64,
+}
+
+impl Pending {
+    /// Stored activities are below this: a session that was just created stands before all of them.
+    const ACTIVITY: u64 = 1 << 63;
+
+    pub(super) fn snapshot(&self, vocabulary: &Vocabulary) -> Snapshot {
+        let revision = Revision::new(format!("pending:{}:{}", std::process::id(), self.number));
+        let mut snapshot = Snapshot::new(self.header.clone(), revision, vocabulary);
+        snapshot.state = SessionState::Pending;
+        snapshot.event_count = Some(0);
+        snapshot.activity = Self::ACTIVITY + self.number;
+        snapshot
+    }
+}
+
+impl<S: Storage> Claims<S> {
+    pub(super) fn new() -> Self {
+        Self { table: Mutex::new(Table { by_id: HashMap::new(), created: 0 }) }
+    }
+
+    /// The table, locked. A panic elsewhere cannot have left it half-changed: every change is one call on the map.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table<S>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Storage> Table<S> {
+    pub(super) fn is_claimed(&self, id: &SessionId) -> bool {
+        self.by_id.contains_key(id)
+    }
+
+    /// Says who has the session, where somebody has it.
+    pub(super) fn check_free(&self, id: &SessionId) -> Result<()> {
+        match self.holder(id) {
+            Some(holder) => Err(Error::AlreadyOwned { session: id.clone(), holder }),
+            None => Ok(()),
+        }
+    }
+
+    /// Claims a session, or says who has it.
+    pub(super) fn claim(&mut self, id: &SessionId) -> Result<()> {
+        self.check_free(id)?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
+        let holder = Holder::new(std::process::id(), since);
+        self.by_id.insert(id.clone(), Claim { holder, pending: None, core: Weak::new() });
+        Ok(())
+    }
+
+    /// Makes a claimed session visible as created and not stored yet; gives its number.
+    pub(super) fn set_pending(&mut self, header: &SessionHeader, inherited: u64) -> u64 {
+        self.created += 1;
+        let pending = Pending { number: self.created, header: header.clone(), inherited };
+        if let Some(claim) = self.by_id.get_mut(header.id()) {
+            claim.pending = Some(pending);
+        }
+        self.created
+    }
+
+    pub(super) fn set_stored(&mut self, id: &SessionId) {
+        if let Some(claim) = self.by_id.get_mut(id) {
+            claim.pending = None;
+        }
+    }
+
+    pub(super) fn set_core(&mut self, id: &SessionId, core: &Arc<Core<S>>) {
+        if let Some(claim) = self.by_id.get_mut(id) {
+            claim.core = Arc::downgrade(core);
+        }
+    }
+
+    pub(super) fn release(&mut self, id: &SessionId) {
+        self.by_id.remove(id);
+    }
+
+    pub(super) fn pending(&self, id: &SessionId) -> Option<&Pending> {
+        self.by_id.get(id)?.pending.as_ref()
+    }
+
+    pub(super) fn all_pending(&self) -> impl Iterator<Item = &Pending> {
+        self.by_id.values().filter_map(|c| c.pending.as_ref())
+    }
+
+    pub(super) fn holder(&self, id: &SessionId) -> Option<Holder> {
+        self.by_id.get(id).map(|c| c.holder.clone())
+    }
+
+    pub(super) fn writers(&self) -> Vec<Arc<Core<S>>> {
+        self.by_id.values().filter_map(|c| c.core.upgrade()).collect()
+    }
+}

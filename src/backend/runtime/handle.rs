@@ -1,0 +1,211 @@
+//! [`Handle`]: the states that an open session goes through, the same for every backend.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::store::Shared;
+use super::{Slice, Storage};
+use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::seam::{Access, Error, OpenOptions, Result, SeqRange, SessionHandle};
+
+/// An open session.
+pub(super) struct Handle<S: Storage>(pub(super) Arc<Core<S>>);
+
+/// What a handle is made of; the store reaches it too, to flush all writers.
+pub(super) struct Core<S: Storage> {
+    pub(super) shared: Arc<Shared<S>>,
+    pub(super) header: SessionHeader,
+    pub(super) inherited: u64,
+    pub(super) options: OpenOptions,
+    /// Held by a writing call from start to end, so that they queue. Reads do not take it: they never wait for a disk.
+    pub(super) writing: Mutex<()>,
+    pub(super) state: Mutex<State<S::Key>>,
+}
+
+pub(super) struct State<K> {
+    pub(super) closed: bool,
+    pub(super) place: Place<K>,
+    /// The length of the log as this handle last saw it.
+    pub(super) seen: u64,
+}
+
+/// Where the session is.
+#[derive(Clone)]
+pub(super) enum Place<K> {
+    /// Created here as the pending session of this number, and not stored when last looked at.
+    Pending(u64),
+    Stored(K),
+}
+
+impl<S: Storage> Core<S> {
+    fn id(&self) -> &SessionId {
+        self.header.id()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<S::Key>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_open(&self, operation: &'static str) -> Result<()> {
+        if self.state().closed {
+            return Err(Error::HandleClosed { session: self.id().clone(), operation });
+        }
+        Ok(())
+    }
+
+    /// Refuses a stored log that the store's vocabulary does not know.
+    pub(super) fn check_interpretable(&self) -> Result<()> {
+        match self.state().place.clone() {
+            Place::Stored(key) => {
+                self.shared.storage.check_interpretable(self.header.id(), &key, &self.shared.vocabulary)
+            }
+            Place::Pending(_) => Ok(()),
+        }
+    }
+
+    /// Waits for the handle's turn to write, and checks that it may.
+    fn turn(&self, operation: &'static str) -> Result<MutexGuard<'_, ()>> {
+        self.check_open(operation)?;
+        if self.options.access() == Access::Read {
+            return Err(Error::ReadOnly { session: self.id().clone(), operation });
+        }
+        let turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_open(operation)?;
+        Ok(turn)
+    }
+
+    fn append(&self, events: &[SessionEvent]) -> Result<()> {
+        let _turn = self.turn("append")?;
+        if events.is_empty() {
+            return Ok(());
+        }
+        let place = self.state().place.clone();
+        match place {
+            Place::Stored(key) => self.shared.storage.append(self.id(), &key, events),
+            Place::Pending(_) => self.materialize(events),
+        }
+    }
+
+    /// Stores the session with its first batch. Call it in the handle's turn.
+    fn materialize(&self, events: &[SessionEvent]) -> Result<()> {
+        let key = self.shared.storage.materialize(&self.header, self.inherited, events)?;
+        self.state().place = Place::Stored(key);
+        self.shared.claims.lock().set_stored(self.id());
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        let _turn = self.turn("flush")?;
+        self.store_pending()?;
+        self.shared.storage.sync()
+    }
+
+    fn store_pending(&self) -> Result<()> {
+        let place = self.state().place.clone();
+        match place {
+            Place::Pending(_) => self.materialize(&[]),
+            Place::Stored(_) => Ok(()),
+        }
+    }
+
+    /// The part of a flush of the whole store that is this handle's. A handle that was closed has nothing left to do.
+    pub(super) fn join_flush(&self) -> Result<()> {
+        match self.turn("flush") {
+            Ok(_turn) => self.store_pending(),
+            Err(Error::HandleClosed { .. }) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn read(&self, range: SeqRange) -> Result<Vec<SessionEvent>> {
+        self.check_open("read")?;
+        let (place, seen) = {
+            let state = self.state();
+            (state.place.clone(), state.seen)
+        };
+        let key = match place {
+            Place::Stored(key) => key,
+            Place::Pending(number) => match self.stored_since(number)? {
+                Some(key) => key,
+                None => return Ok(Vec::new()),
+            },
+        };
+        let vocabulary = (!self.options.is_uninterpreted()).then_some(&self.shared.vocabulary);
+        let Slice { events, count } = self.shared.storage.read(self.id(), &key, range, vocabulary)?;
+        if count < seen {
+            return Err(Error::Corruption {
+                session: self.id().clone(),
+                seq: None,
+                offset: None,
+                reason: format!("{count} events are stored where this handle saw {seen}"),
+            });
+        }
+        let mut state = self.state();
+        state.seen = state.seen.max(count);
+        Ok(events)
+    }
+
+    /// The key of a session that was pending when this handle was opened; nothing while it still is.
+    fn stored_since(&self, number: u64) -> Result<Option<S::Key>> {
+        if self.shared.claims.lock().pending(self.id()).is_some_and(|p| p.number == number) {
+            return Ok(None);
+        }
+        match self.shared.storage.find(self.id())? {
+            Some(stored) if stored.header == self.header => {
+                self.state().place = Place::Stored(stored.key.clone());
+                Ok(Some(stored.key))
+            }
+            _ => Err(Error::NotFound { session: self.id().clone() }),
+        }
+    }
+
+    fn close(&self) {
+        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut self.state().closed, true) {
+            return;
+        }
+        if self.options.access() == Access::Write {
+            self.shared.claims.lock().release(self.id());
+        }
+    }
+}
+
+impl<S: Storage> SessionHandle for Handle<S> {
+    fn id(&self) -> &SessionId {
+        self.0.id()
+    }
+
+    fn header(&self) -> &SessionHeader {
+        &self.0.header
+    }
+
+    fn inherited_event_count(&self) -> u64 {
+        self.0.inherited
+    }
+
+    fn access(&self) -> Access {
+        self.0.options.access()
+    }
+
+    fn read(&self, range: SeqRange) -> Result<Vec<SessionEvent>> {
+        self.0.read(range)
+    }
+
+    fn append(&self, events: &[SessionEvent]) -> Result<()> {
+        self.0.append(events)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.0.flush()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.close();
+        Ok(())
+    }
+}
+
+impl<S: Storage> Drop for Handle<S> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

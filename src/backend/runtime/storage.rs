@@ -1,0 +1,69 @@
+//! [`Storage`]: what a backend supplies.
+
+use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
+use crate::seam::{ListOrder, Position, Result, SeqRange, Snapshot};
+
+/// Stored sessions, without handles and without owners. Each call is one transaction: it happens whole or not at all.
+pub(crate) trait Storage: Send + Sync + 'static {
+    /// What finds one incarnation of a session again: never equal for a session that was removed and made anew.
+    type Key: Clone + Send + Sync + 'static;
+
+    /// Looks a stored session up; `Corruption` when its header is not what was stored.
+    fn find(&self, id: &SessionId) -> Result<Option<Stored<Self::Key>>>;
+
+    /// Stores a new session with its first batch, which may be empty: `AlreadyExists`, or `NotContiguous` from 0.
+    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<Self::Key>;
+
+    /// Stores a batch that is not empty: `NotContiguous` with the stored next seq, `NotFound` when it was removed.
+    fn append(&self, id: &SessionId, key: &Self::Key, events: &[SessionEvent]) -> Result<()>;
+
+    /// Checks the version and the types of a stored log without reading its events.
+    fn check_interpretable(&self, id: &SessionId, key: &Self::Key, vocabulary: &Vocabulary) -> Result<()>;
+
+    /// Reads a slice and the length of the log in one view, after the checks above where a vocabulary is given.
+    fn read(
+        &self,
+        id: &SessionId,
+        key: &Self::Key,
+        range: SeqRange,
+        vocabulary: Option<&Vocabulary>,
+    ) -> Result<Slice>;
+
+    /// What is known of a stored session.
+    fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>>;
+
+    /// The stored sessions behind a place, in order, at most `limit` of them.
+    fn list(
+        &self,
+        order: ListOrder,
+        after: Option<&Position>,
+        limit: Option<usize>,
+        vocabulary: &Vocabulary,
+    ) -> Result<Vec<Listed>>;
+
+    /// Removes a stored session with all that belongs to it; whether there was one.
+    fn remove(&self, id: &SessionId) -> Result<bool>;
+
+    /// Makes all that was stored survive a loss of power.
+    fn sync(&self) -> Result<()>;
+}
+
+/// A stored session.
+pub(crate) struct Stored<K> {
+    pub(crate) key: K,
+    pub(crate) header: SessionHeader,
+    pub(crate) inherited: u64,
+}
+
+/// A part of a stored log.
+pub(crate) struct Slice {
+    pub(crate) events: Vec<SessionEvent>,
+    /// The length of the whole log.
+    pub(crate) count: u64,
+}
+
+/// A session in a list, with its key in the list's order.
+pub(crate) struct Listed {
+    pub(crate) key: u64,
+    pub(crate) snapshot: Snapshot,
+}

@@ -1,0 +1,186 @@
+//! [`Runtime`]: a store of sessions over a backend's storage.
+
+use std::sync::{Arc, Mutex};
+
+use super::claims::Claims;
+use super::handle::{Core, Handle, Place, State};
+use super::{Listed, Storage};
+use crate::log::{SessionHeader, SessionId, Vocabulary};
+use crate::seam::{
+    Access, CreateOptions, Cursor, Error, ListOrder, ListQuery, OpenOptions, Page, Position, Result, SessionHandle,
+    Snapshot, checks,
+};
+
+/// A store of sessions over a backend's storage.
+pub(crate) struct Runtime<S: Storage> {
+    shared: Arc<Shared<S>>,
+}
+
+pub(super) struct Shared<S: Storage> {
+    pub(super) storage: S,
+    pub(super) vocabulary: Vocabulary,
+    pub(super) claims: Claims<S>,
+}
+
+impl<S: Storage> Runtime<S> {
+    pub(crate) fn new(storage: S, vocabulary: Vocabulary) -> Self {
+        Self { shared: Arc::new(Shared { storage, vocabulary, claims: Claims::new() }) }
+    }
+
+    pub(crate) fn storage(&self) -> &S {
+        &self.shared.storage
+    }
+
+    pub(crate) fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
+        let inherited = checks::check_create(header, options)?;
+        // The look-up happens under the lock: of two creators one claims the id, and the other sees it claimed.
+        let mut claims = self.shared.claims.lock();
+        if claims.is_claimed(header.id()) || self.shared.storage.find(header.id())?.is_some() {
+            return Err(Error::AlreadyExists { session: header.id().clone() });
+        }
+        claims.claim(header.id())?;
+        let number = claims.set_pending(header, inherited);
+        let core = self.core(header.clone(), inherited, OpenOptions::write(), Place::Pending(number));
+        claims.set_core(header.id(), &core);
+        Ok(Box::new(Handle(core)))
+    }
+
+    pub(crate) fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
+        if options.access() == Access::Read
+            && let Some(pending) = self.shared.claims.lock().pending(id).cloned()
+        {
+            let place = Place::Pending(pending.number);
+            return Ok(Box::new(Handle(self.core(pending.header, pending.inherited, options, place))));
+        }
+        let core = {
+            let mut claims = self.shared.claims.lock();
+            if options.access() == Access::Write {
+                claims.check_free(id)?;
+            }
+            let stored = self.shared.storage.find(id)?.ok_or_else(|| Error::NotFound { session: id.clone() })?;
+            let core = self.core(stored.header, stored.inherited, options, Place::Stored(stored.key));
+            if options.access() == Access::Write {
+                claims.claim(id)?;
+                claims.set_core(id, &core);
+            }
+            core
+        };
+        // A refusal drops the handle, and with it the claim.
+        let handle = Handle(core);
+        if !options.is_uninterpreted() {
+            handle.0.check_interpretable()?;
+        }
+        Ok(Box::new(handle))
+    }
+
+    fn core(
+        &self,
+        header: SessionHeader,
+        inherited: u64,
+        options: OpenOptions,
+        place: Place<S::Key>,
+    ) -> Arc<Core<S>> {
+        Arc::new(Core {
+            shared: self.shared.clone(),
+            header,
+            inherited,
+            options,
+            writing: Mutex::new(()),
+            state: Mutex::new(State { closed: false, place, seen: 0 }),
+        })
+    }
+
+    pub(crate) fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
+        let vocabulary = &self.shared.vocabulary;
+        let (pending, holder) = {
+            let claims = self.shared.claims.lock();
+            (claims.pending(id).map(|p| p.snapshot(vocabulary)), claims.holder(id))
+        };
+        let snapshot = match pending {
+            Some(pending) => Some(pending),
+            None => self.shared.storage.stat(id, vocabulary)?,
+        };
+        Ok(snapshot.map(|s| Snapshot { owner: holder, ..s }))
+    }
+
+    pub(crate) fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
+        let after = query.position()?;
+        let vocabulary = &self.shared.vocabulary;
+        let pending: Vec<_> = self.shared.claims.lock().all_pending().map(|p| p.snapshot(vocabulary)).collect();
+        // One more than the page holds tells whether another page follows.
+        let wanted = query.limit.map(|n| n.saturating_add(1));
+        let mut listed = self.shared.storage.list(query.order, after.as_ref(), wanted, vocabulary)?;
+        for snapshot in pending {
+            let created = snapshot.header.as_ref().map_or(0, SessionHeader::created_at);
+            let key = if query.order == ListOrder::Created { created } else { snapshot.activity };
+            let behind = after.as_ref().is_none_or(|a| a.is_before(key, &snapshot.id));
+            // It may have been stored since the claims were looked at.
+            if behind && listed.iter().all(|l| l.snapshot.id != snapshot.id) {
+                listed.push(Listed { key, snapshot });
+            }
+        }
+        listed.sort_by(|a, b| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
+        let mut next = None;
+        if let Some(limit) = query.limit.filter(|n| listed.len() > *n) {
+            listed.truncate(limit);
+            next = listed.last().map(|l| {
+                Cursor::behind(query.order, &Position { key: l.key, id: l.snapshot.id.clone() })
+            });
+        }
+        let claims = self.shared.claims.lock();
+        let items = listed.into_iter().map(|l| Snapshot { owner: claims.holder(&l.snapshot.id), ..l.snapshot });
+        Ok(Page::new(items.collect(), next))
+    }
+
+    pub(crate) fn flush(&self) -> Result<()> {
+        let writers = self.shared.claims.lock().writers();
+        let mut failures: Vec<_> = writers.iter().filter_map(|core| core.join_flush().err()).collect();
+        failures.extend(self.shared.storage.sync().err());
+        Error::collect(failures)
+    }
+
+    pub(crate) fn remove(&self, id: &SessionId) -> Result<bool> {
+        self.shared.claims.lock().claim(id)?;
+        let removed = self.shared.storage.remove(id);
+        self.shared.claims.lock().release(id);
+        removed
+    }
+}
+
+/// Makes a public store type of a field `runtime`.
+macro_rules! store_over_runtime {
+    ($store:ident) => {
+        impl $crate::seam::SessionPersistence for $store {
+            fn create(
+                &self,
+                header: &$crate::log::SessionHeader,
+                options: $crate::seam::CreateOptions,
+            ) -> $crate::seam::Result<Box<dyn $crate::seam::SessionHandle>> {
+                self.runtime.create(header, options)
+            }
+            fn open(
+                &self,
+                id: &$crate::log::SessionId,
+                options: $crate::seam::OpenOptions,
+            ) -> $crate::seam::Result<Box<dyn $crate::seam::SessionHandle>> {
+                self.runtime.open(id, options)
+            }
+            fn stat(&self, id: &$crate::log::SessionId) -> $crate::seam::Result<Option<$crate::seam::Snapshot>> {
+                self.runtime.stat(id)
+            }
+            fn list(
+                &self,
+                query: &$crate::seam::ListQuery,
+            ) -> $crate::seam::Result<$crate::seam::Page<$crate::seam::Snapshot>> {
+                self.runtime.list(query)
+            }
+            fn flush(&self) -> $crate::seam::Result<()> {
+                self.runtime.flush()
+            }
+            fn remove(&self, id: &$crate::log::SessionId) -> $crate::seam::Result<bool> {
+                self.runtime.remove(id)
+            }
+        }
+    };
+}
+pub(crate) use store_over_runtime;
