@@ -5,6 +5,8 @@ mod log;
 mod seam;
 
 pub use crate::backend::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use crate::backend::{SqliteOptions, SqliteStore};
 pub use crate::log::{
     InvalidJson, InvalidRecord, InvalidSessionId, Json, NotLossless, Origin, Seq, SessionEvent, SessionHeader,
     SessionId, SurfaceOp, Vocabulary, payload, text,

@@ -2,7 +2,9 @@
 
 mod memory;
 mod runtime;
-#[cfg(any())]
-pub mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};

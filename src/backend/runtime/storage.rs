@@ -21,13 +21,7 @@ pub(crate) trait Storage: Send + Sync + 'static {
     fn check_interpretable(&self, id: &SessionId, key: &Self::Key, vocabulary: &Vocabulary) -> Result<()>;
 
     /// Reads a slice and the length of the log in one view, after the checks above where a vocabulary is given.
-    fn read(
-        &self,
-        id: &SessionId,
-        key: &Self::Key,
-        range: SeqRange,
-        vocabulary: Option<&Vocabulary>,
-    ) -> Result<Slice>;
+    fn read(&self, id: &SessionId, key: &Self::Key, range: SeqRange, vocabulary: Option<&Vocabulary>) -> Result<Slice>;
 
     /// What is known of a stored session.
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>>;

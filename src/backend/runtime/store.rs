@@ -27,10 +27,6 @@ impl<S: Storage> Runtime<S> {
         Self { shared: Arc::new(Shared { storage, vocabulary, claims: Claims::new() }) }
     }
 
-    pub(crate) fn storage(&self) -> &S {
-        &self.shared.storage
-    }
-
     pub(crate) fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
         let inherited = checks::check_create(header, options)?;
         // The look-up happens under the lock: of two creators one claims the id, and the other sees it claimed.
@@ -73,13 +69,7 @@ impl<S: Storage> Runtime<S> {
         Ok(Box::new(handle))
     }
 
-    fn core(
-        &self,
-        header: SessionHeader,
-        inherited: u64,
-        options: OpenOptions,
-        place: Place<S::Key>,
-    ) -> Arc<Core<S>> {
+    fn core(&self, header: SessionHeader, inherited: u64, options: OpenOptions, place: Place<S::Key>) -> Arc<Core<S>> {
         Arc::new(Core {
             shared: self.shared.clone(),
             header,
@@ -123,9 +113,8 @@ impl<S: Storage> Runtime<S> {
         let mut next = None;
         if let Some(limit) = query.limit.filter(|n| listed.len() > *n) {
             listed.truncate(limit);
-            next = listed.last().map(|l| {
-                Cursor::behind(query.order, &Position { key: l.key, id: l.snapshot.id.clone() })
-            });
+            next =
+                listed.last().map(|l| Cursor::behind(query.order, &Position { key: l.key, id: l.snapshot.id.clone() }));
         }
         let claims = self.shared.claims.lock();
         let items = listed.into_iter().map(|l| Snapshot { owner: claims.holder(&l.snapshot.id), ..l.snapshot });

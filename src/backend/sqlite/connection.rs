@@ -1,0 +1,119 @@
+//! Connections: one way to set one up, and a pool of those that read.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use r2d2::{ManageConnection, Pool, PooledConnection};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::Context;
+use crate::seam::Result;
+
+/// More readers than this at once wait for each other.
+const MAX_READERS: u32 = 8;
+
+/// The connections that read.
+pub(super) struct Readers {
+    pool: Pool<Reading>,
+    reading: Reading,
+}
+
+impl Readers {
+    /// Opens the first one, so that what is wrong with the database is told here and not at the first call.
+    pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
+        let reading = Reading { path: path.to_owned(), busy_timeout };
+        let first = reading.connect().map_err(|e| Context::store(path).sqlite(e))?;
+        first.query_row("SELECT store_id FROM store", [], |_| Ok(())).map_err(|e| Context::store(path).sqlite(e))?;
+        let pool = Pool::builder()
+            .max_size(MAX_READERS)
+            .min_idle(Some(0))
+            .test_on_check_out(false)
+            .connection_timeout(busy_timeout.max(Duration::from_millis(1)))
+            .build_unchecked(reading.clone());
+        Ok(Self { pool, reading })
+    }
+
+    pub(super) fn get(&self, context: &Context<'_>) -> Result<PooledConnection<Reading>> {
+        self.pool.get().map_err(|timeout| match self.reading.connect() {
+            // The pool keeps the text of a failure only; opening once more tells which it is.
+            Err(failure) => context.sqlite(failure),
+            Ok(_) => crate::seam::Error::StoreBusy {
+                session: None,
+                store: self.reading.path.display().to_string(),
+                source: Some(timeout.into()),
+            },
+        })
+    }
+}
+
+/// Opens connections for the pool.
+#[derive(Clone)]
+pub(super) struct Reading {
+    path: PathBuf,
+    busy_timeout: Duration,
+}
+
+impl ManageConnection for Reading {
+    type Connection = Connection;
+    type Error = rusqlite::Error;
+
+    fn connect(&self) -> Result<Connection, rusqlite::Error> {
+        // Not opened read-only: the last connection to close would then leave the files beside the database behind.
+        let connection = open(&self.path, self.busy_timeout)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), rusqlite::Error> {
+        connection.query_row("SELECT 1", [], |_| Ok(()))
+    }
+
+    fn has_broken(&self, _: &mut Connection) -> bool {
+        false
+    }
+}
+
+/// Opens the one connection that writes.
+pub(super) fn open_writer(path: &Path, busy_timeout: Duration, context: &Context<'_>) -> Result<Connection> {
+    let connection = open(path, busy_timeout).map_err(|e| context.sqlite(e))?;
+    set_wal(&connection, context)?;
+    set_up_writer(&connection).map_err(|e| context.sqlite(e))?;
+    Ok(connection)
+}
+
+/// What a writing connection needs beside what all have.
+pub(super) fn set_up_writer(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // The triggers keep other programs off; this connection makes their checks once a batch.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    set_synchronous(connection, "NORMAL")
+}
+
+/// NORMAL survives the death of the process, FULL a loss of power too.
+pub(super) fn set_synchronous(connection: &Connection, mode: &str) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "synchronous", mode)
+}
+
+fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(busy_timeout)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// Switches a database to WAL mode and reads the mode back: SQLite answers a refusal with the mode that it keeps.
+pub(super) fn set_wal(connection: &Connection, context: &Context<'_>) -> Result<()> {
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(|e| context.sqlite(e))?;
+    if mode != "wal" {
+        return Err(context.unsupported(
+            format!("the file system does not take WAL mode, SQLite keeps {mode:?}; move the store to a local disk"),
+            None,
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! [`Context`]: SQLite's failures as errors of the seam, in this one place.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::log::{Seq, SessionId};
+use crate::seam::{Error, Source};
+
+/// Which store and which session a failure is about.
+#[derive(Clone)]
+pub(super) struct Context<'a> {
+    store: &'a Path,
+    session: Option<SessionId>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn store(store: &'a Path) -> Self {
+        Self { store, session: None }
+    }
+
+    pub(super) fn session(self, id: &SessionId) -> Self {
+        Self { session: Some(id.clone()), ..self }
+    }
+
+    pub(super) fn sqlite(&self, error: rusqlite::Error) -> Error {
+        let code = error.sqlite_error_code();
+        let store = || self.store.display().to_string();
+        let session = self.session.clone();
+        match code {
+            Some(ErrorCode::ConstraintViolation) if let Some(session) = &session => {
+                corruption(session, None, format!("its rows contradict its counters: {error}"))
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Error::StoreBusy { session, store: store(), source: Some(error.into()) }
+            }
+            Some(ErrorCode::DiskFull) => Error::StorageFull { session, store: store(), source: Some(error.into()) },
+            // A database that exists cannot be opened for the lack of a right: of the file, or to make the files beside it.
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                Error::StorageReadOnly { session, store: store(), source: Some(error.into()) }
+            }
+            Some(ErrorCode::NotADatabase) => self.unsupported("it is not a SQLite database", Some(error.into())),
+            Some(ErrorCode::DatabaseCorrupt) => self.unsupported(
+                "SQLite finds the file malformed; copy it away with its -wal, then restore a backup or run .recover of \
+                 sqlite3 on the copy",
+                Some(error.into()),
+            ),
+            Some(ErrorCode::TooBig) => Error::InvalidArgument {
+                session,
+                reason: "a value is larger than SQLite holds; store it outside and keep a reference".to_owned(),
+            },
+            _ => Error::Io { session, operation: format!("using the store {}", store()), source: error.into() },
+        }
+    }
+
+    pub(super) fn io(&self, operation: &str, error: std::io::Error) -> Error {
+        let store = self.store.display().to_string();
+        let session = self.session.clone();
+        match error.kind() {
+            std::io::ErrorKind::StorageFull => Error::StorageFull { session, store, source: Some(error.into()) },
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                Error::StorageReadOnly { session, store, source: Some(error.into()) }
+            }
+            _ => Error::Io { session, operation: format!("{operation} {store}"), source: error.into() },
+        }
+    }
+
+    pub(super) fn unsupported(&self, reason: impl Into<String>, source: Option<Source>) -> Error {
+        Error::UnsupportedStore { store: self.store.to_owned(), reason: reason.into(), source }
+    }
+}
+
+/// Stored data that is not what was stored.
+pub(super) fn corruption(session: &SessionId, seq: Option<u64>, reason: impl Into<String>) -> Error {
+    Error::Corruption { session: session.clone(), seq: seq.and_then(Seq::new), offset: None, reason: reason.into() }
+}

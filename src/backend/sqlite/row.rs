@@ -1,0 +1,146 @@
+//! Events and sessions as rows: keys, checksums, values.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::failure::corruption;
+use crate::log::text::{self, StoredValues};
+use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::seam::{Error, Result};
+
+/// Events a session can hold: the seq is the lower half of a row's key.
+const MAX_EVENTS: u64 = 1 << 32;
+
+/// Finds one incarnation of a session.
+#[derive(Clone)]
+pub(super) struct SessionKey {
+    pub(super) number: i64,
+    pub(super) incarnation: i64,
+    /// The types of the session that are known to be noted already; saves a statement a type and append.
+    noted_types: Arc<Mutex<HashSet<String>>>,
+}
+
+impl SessionKey {
+    pub(super) fn new(number: i64, incarnation: i64) -> Self {
+        Self { number, incarnation, noted_types: Arc::default() }
+    }
+
+    /// The key of an event's row.
+    pub(super) fn row(&self, seq: u64) -> i64 {
+        (self.number << 32) | seq as i64
+    }
+
+    /// Whether a type is known to be noted in the database.
+    pub(super) fn has_noted(&self, event_type: &str) -> bool {
+        self.noted().contains(event_type)
+    }
+
+    /// Remembers types once the transaction that noted them has been committed.
+    pub(super) fn note_types(&self, types: Vec<&str>) {
+        if !types.is_empty() {
+            self.noted().extend(types.into_iter().map(str::to_owned));
+        }
+    }
+
+    fn noted(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.noted_types.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The checksum of a header's or event's line.
+pub(super) fn line_checksum(line: &str, incarnation: i64) -> i64 {
+    xxh3_64_with_seed(line.as_bytes(), incarnation as u64) as i64
+}
+
+/// The chain of a log whose next row has `checksum`.
+pub(super) fn chained(chain: i64, checksum: i64) -> i64 {
+    xxh3_64_with_seed(&checksum.to_le_bytes(), chain as u64) as i64
+}
+
+/// Checks a batch before anything is written.
+pub(super) fn check_sizes(events: &[SessionEvent], max_event_bytes: usize, session: &SessionId) -> Result<()> {
+    let refuse = |reason| Err(Error::InvalidArgument { session: Some(session.clone()), reason });
+    for event in events {
+        if event.seq().get() >= MAX_EVENTS {
+            return refuse(format!("seq {} is beyond the {MAX_EVENTS} events that a session holds here", event.seq()));
+        }
+        // Only an event near the limit is worth spelling out.
+        let size = event.data().as_str().len();
+        if size > max_event_bytes / 2 {
+            let size = event.to_line().len();
+            if size > max_event_bytes {
+                return refuse(format!(
+                    "the event at seq {} has {size} bytes, and this store takes {max_event_bytes}; keep such data \
+                     outside and store a reference",
+                    event.seq()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a range of keys, with the columns that [`event`] reads, in its order.
+pub(super) const SLICE: &str = "SELECT key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum \
+     FROM events WHERE key >= ?1 AND key < ?2 ORDER BY key";
+
+/// The event of a row, checked against its checksum. `line` is scratch space.
+pub(super) fn event(
+    row: &Row<'_>,
+    session: &SessionId,
+    seq: u64,
+    key: &SessionKey,
+    line: &mut String,
+) -> Result<SessionEvent> {
+    let changed = |what: String| corruption(session, Some(seq), what);
+    let value = |index| row.get_ref(index).map_err(|e| changed(format!("its row cannot be read: {e}")));
+    let text = |index| optional_text(value(index)?).map_err(&changed);
+    let integer = |index| match value(index)? {
+        ValueRef::Integer(n) => Ok(n),
+        other => Err(changed(format!("a number of its row has become {}", other.data_type()))),
+    };
+    let required = |index| Ok::<_, Error>(text(index)?.unwrap_or_default());
+    if integer(0)? != key.row(seq) {
+        return Err(changed("its row is missing".to_owned()));
+    }
+    let values = StoredValues {
+        source_event_seqs: text(4)?,
+        surface_op: text(5)?,
+        ignorable: !matches!(value(6)?, ValueRef::Null),
+        envelope: text(7)?,
+    };
+    let event = text::stored_event(required(1)?, seq, integer(2)?, required(3)?, &values)
+        .map_err(|e| changed(format!("its row is not an event: {e}")))?;
+    line.clear();
+    text::write_event(line, &event);
+    if line_checksum(line, key.incarnation) != integer(8)? {
+        return Err(changed("its row does not match its checksum".to_owned()));
+    }
+    Ok(event)
+}
+
+fn optional_text(value: ValueRef<'_>) -> Result<Option<&str>, String> {
+    match value {
+        ValueRef::Null => Ok(None),
+        ValueRef::Text(bytes) => {
+            std::str::from_utf8(bytes).map(Some).map_err(|e| format!("invalid UTF-8 in its row: {e}"))
+        }
+        other => Err(format!("a text of its row has become {}", other.data_type())),
+    }
+}
+
+/// The header of a session's row, checked against its checksum.
+pub(super) fn header(line: &str, checksum: i64, id: &str, incarnation: i64) -> Result<SessionHeader, String> {
+    if line_checksum(line, incarnation) != checksum {
+        return Err("its header does not match its checksum".to_owned());
+    }
+    let header = SessionHeader::parse(line.as_bytes()).map_err(|e| format!("its header cannot be read: {e}"))?;
+    if header.id().as_str() != id {
+        return Err(format!("its header names session {:?}", header.id()));
+    }
+    Ok(header)
+}

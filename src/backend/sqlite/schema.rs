@@ -1,0 +1,129 @@
+//! The schema: making a new database, and telling a store of ours from anything else before a byte of it changes.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::Context;
+use crate::seam::{Error, Result};
+
+const SCHEMA: &str = include_str!("../../../schema.sql");
+
+/// `PRAGMA application_id` of our stores.
+const APPLICATION_ID: i64 = 0x5365_5065;
+
+/// `PRAGMA user_version` of the schema that this build reads and writes.
+const VERSION: i64 = 1;
+
+/// `PRAGMA application_id` of the databases of DeepSeek Harness: their sessions, and their search index.
+const DSH_APPLICATION_IDS: [i64; 2] = [0x4453_4850, 0x4453_4851];
+
+/// A page holds about eight events of the usual size. In measurements 8 KiB wrote and read faster than 4 KiB, and larger
+/// pages made single commits slower.
+const PAGE_SIZE: u32 = 8192;
+
+/// Makes the tables of a new store in an empty database.
+pub(super) fn create(connection: &mut Connection, context: &Context<'_>) -> Result<()> {
+    let create = |connection: &mut Connection| {
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+        connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(SCHEMA)?;
+        transaction.execute("INSERT INTO store VALUES (1, lower(hex(randomblob(16))), 0)", [])?;
+        transaction.commit()
+    };
+    create(connection).map_err(|e| context.sqlite(e))
+}
+
+/// Makes a store in a new file at `path`, finished before it has that name: other processes see no file or a whole store,
+/// and of several that make one at the same time the first wins.
+pub(super) fn create_file(path: &Path) -> Result<()> {
+    let context = Context::store(path);
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_folder(folder).map_err(|e| context.io("making the folder of", e))?;
+    // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file.
+    let temporary = tempfile::Builder::new()
+        .prefix(".sessions-")
+        .suffix(".new")
+        .tempfile_in(folder)
+        .map_err(|e| context.io("making", e))?
+        .into_temp_path();
+    let mut connection = Connection::open(&temporary).map_err(|e| context.sqlite(e))?;
+    create(&mut connection, &context)?;
+    super::connection::set_wal(&connection, &context)?;
+    connection.close().map_err(|(_, e)| context.sqlite(e))?;
+    match temporary.persist_noclobber(path) {
+        Ok(()) => {}
+        Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(failed) => return Err(context.io("making", failed.error)),
+    }
+    fs::File::open(folder).and_then(|f| f.sync_all()).map_err(|e| context.io("making durable the folder of", e))
+}
+
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Checks that the file at `path` is a store that this build can use, without a lock, and without making the files that
+/// SQLite puts beside a database in use.
+pub(super) fn check_file(path: &Path) -> Result<()> {
+    let context = Context::store(path);
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err(
+                context.unsupported("there is no such file; check the path, or import into it to make it", None)
+            );
+        }
+        Err(e) => return Err(context.io("looking at", e)),
+    };
+    if found.is_dir() {
+        return Err(context.unsupported("it is a folder, and a SQLite store is a file", None));
+    }
+    if found.len() == 0 {
+        return Err(context.unsupported(
+            "the file is empty; if its store is lost restore a backup, if a new one is wanted remove the empty file",
+            None,
+        ));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(immutable_uri(path), flags).map_err(|e| context.sqlite(e))?;
+    check(&connection, &context)
+}
+
+/// Checks the identity and the version of an open database.
+fn check(connection: &Connection, context: &Context<'_>) -> Result<()> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| context.sqlite(e));
+    let (application, version): (i64, i64) = (pragma("application_id")?, pragma("user_version")?);
+    let refuse = |reason: String| -> Result<(), Error> { Err(context.unsupported(reason, None)) };
+    match application {
+        APPLICATION_ID if version == VERSION => Ok(()),
+        APPLICATION_ID if version > VERSION => refuse(format!(
+            "it is a store of version {version}, and this build knows version {VERSION}; use a newer build"
+        )),
+        APPLICATION_ID => refuse(format!("it is a store of version {version}, which was never released")),
+        id if DSH_APPLICATION_IDS.contains(&id) => refuse("it is a database of DeepSeek Harness".to_owned()),
+        _ => refuse("it is a SQLite database of another program".to_owned()),
+    }
+}
+
+/// A URI under which SQLite reads the file as it is: no lock, no file beside it.
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri + "?immutable=1"
+}
