@@ -1,4 +1,67 @@
-//! front door, being written
+//! Durable, append-only storage for AI-agent session logs behind one small seam.
+//!
+//! A **session** is a header and events numbered 0, 1, 2, ... Events are facts: never changed, never reordered. A
+//! **host** creates or opens a session through [`SessionPersistence`], gets a [`SessionHandle`], and reads and appends
+//! through it, without knowing which backend is behind it.
+//!
+//! ```
+//! use session_persistence::{
+//!     CreateOptions, OpenOptions, SeqRange, SessionEvent, SessionHeader, SessionId, SessionPersistence, SqliteStore,
+//!     payload::TurnStart,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("sessions.db");
+//! let store = SqliteStore::open(&path)?;
+//! let header = SessionHeader::new(SessionId::new("my-session")?, 1_700_000_000_000)?.with_cwd("/srv/app");
+//! let writer = store.create(&header, CreateOptions::default())?;
+//! writer.append(&[SessionEvent::of("turn/start", 0, 1_700_000_000_010, &TurnStart { turn: 1 })?])?;
+//! writer.flush()?; // from here on it survives a loss of power
+//!
+//! let reader = store.open(header.id(), OpenOptions::read())?;
+//! for event in reader.read(SeqRange::ALL)? {
+//!     println!("{}", event.to_line());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does
+//!
+//! - **Nothing is lost.** A batch is stored whole or not at all; after any failure the same batch can be appended again.
+//!   What `append` acknowledged survives the death of the process, what `flush` acknowledged survives a loss of power.
+//! - **Nothing is changed.** Event data is kept as text, to the byte: key order, number spelling, escapes, lone
+//!   surrogates. An import exported again is the same file. Each row has a checksum, and SQLite itself refuses every
+//!   change of a stored row by any program.
+//! - **Nothing is guessed.** A log of a newer program is refused by name and still listed and exported; a damaged one is
+//!   an error with its place, never a shorter log; a file that is no store is an error, never an empty list.
+//! - **Metadata is cheap.** [`SessionPersistence::stat`] and [`SessionPersistence::list`] read no event.
+//!
+//! # What it does not do
+//!
+//! It does not run agents, call models, sync between machines or encrypt. It never changes or deletes a session on its
+//! own. It has no async face yet: calls block for as long as the disk does.
+//!
+//! # Backends
+//!
+//! | store | where | for |
+//! |---|---|---|
+//! | [`SqliteStore`] | one file, read by `sqlite3` and anything else that speaks SQL | the usual choice |
+//! | [`MemoryStore`] | memory | tests, and the model that the others are held against |
+//!
+//! # Features
+//!
+//! | feature | default | what it brings |
+//! |---|---|---|
+//! | `sqlite` | yes | [`SqliteStore`]; SQLite is compiled in |
+//! | `contract` | no | `contract`, the suite of tests that every backend passes, for backends of your own |
+//! | `cli` | no | the `sessions` command |
+//!
+//! # Source of the format
+//!
+//! The log format is that of DeepSeek Harness (DSH), version 3. Logs of the versions 0 to 2 are stored, listed and
+//! exported as they are.
 
 mod backend;
 mod log;
@@ -15,3 +78,8 @@ pub use crate::seam::{
     Access, CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page,
     Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, checks,
 };
+
+/// The README's programs run as tests.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

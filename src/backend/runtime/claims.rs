@@ -16,11 +16,12 @@ pub(super) struct Claims<S: Storage> {
 
 pub(super) struct Table<S: Storage> {
     by_id: HashMap<SessionId, Claim<S>>,
-    /// How many sessions were created through this store; numbers the pending ones.
-    created: u64,
+    /// How many claims there were; numbers them.
+    claimed: u64,
 }
 
 struct Claim<S: Storage> {
+    number: u64,
     holder: Holder,
     pending: Option<Pending>,
     /// The handle that owns the session; none while it is being opened or removed.
@@ -30,6 +31,7 @@ struct Claim<S: Storage> {
 /// A session that was created and is not stored yet.
 #[derive(Clone)]
 pub(super) struct Pending {
+    /// The number of the claim that created it.
     pub(super) number: u64,
     pub(super) header: SessionHeader,
     pub(super) inherited: u64,
@@ -51,7 +53,7 @@ impl Pending {
 
 impl<S: Storage> Claims<S> {
     pub(super) fn new() -> Self {
-        Self { table: Mutex::new(Table { by_id: HashMap::new(), created: 0 }) }
+        Self { table: Mutex::new(Table { by_id: HashMap::new(), claimed: 0 }) }
     }
 
     /// The table, locked. A panic elsewhere cannot have left it half-changed: every change is one call on the map.
@@ -78,18 +80,19 @@ impl<S: Storage> Table<S> {
         self.check_free(id)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
         let holder = Holder::new(std::process::id(), since);
-        self.by_id.insert(id.clone(), Claim { holder, pending: None, core: Weak::new() });
+        self.claimed += 1;
+        self.by_id.insert(id.clone(), Claim { number: self.claimed, holder, pending: None, core: Weak::new() });
         Ok(())
     }
 
-    /// Makes a claimed session visible as created and not stored yet; gives its number.
-    pub(super) fn set_pending(&mut self, header: &SessionHeader, inherited: u64) -> u64 {
-        self.created += 1;
-        let pending = Pending { number: self.created, header: header.clone(), inherited };
+    /// Claims a session that is created, visible from now on as not stored yet; gives its number.
+    pub(super) fn claim_pending(&mut self, header: &SessionHeader, inherited: u64) -> Result<u64> {
+        self.claim(header.id())?;
+        let number = self.claimed;
         if let Some(claim) = self.by_id.get_mut(header.id()) {
-            claim.pending = Some(pending);
+            claim.pending = Some(Pending { number, header: header.clone(), inherited });
         }
-        self.created
+        Ok(number)
     }
 
     pub(super) fn set_stored(&mut self, id: &SessionId) {
@@ -120,7 +123,10 @@ impl<S: Storage> Table<S> {
         self.by_id.get(id).map(|c| c.holder.clone())
     }
 
+    /// The open write handles, in the order in which they were opened.
     pub(super) fn writers(&self) -> Vec<Arc<Core<S>>> {
-        self.by_id.values().filter_map(|c| c.core.upgrade()).collect()
+        let mut claims: Vec<_> = self.by_id.values().collect();
+        claims.sort_by_key(|claim| claim.number);
+        claims.iter().filter_map(|claim| claim.core.upgrade()).collect()
     }
 }

@@ -34,8 +34,7 @@ impl<S: Storage> Runtime<S> {
         if claims.is_claimed(header.id()) || self.shared.storage.find(header.id())?.is_some() {
             return Err(Error::AlreadyExists { session: header.id().clone() });
         }
-        claims.claim(header.id())?;
-        let number = claims.set_pending(header, inherited);
+        let number = claims.claim_pending(header, inherited)?;
         let core = self.core(header.clone(), inherited, OpenOptions::write(), Place::Pending(number));
         claims.set_core(header.id(), &core);
         Ok(Box::new(Handle(core)))

@@ -40,6 +40,9 @@ impl<'a> Context<'a> {
                 Error::StorageReadOnly { session, store: store(), source: Some(error.into()) }
             }
             Some(ErrorCode::NotADatabase) => self.unsupported("it is not a SQLite database", Some(error.into())),
+            Some(ErrorCode::DatabaseCorrupt) if let Some(session) = &session => {
+                corruption(session, None, format!("SQLite finds {} malformed: {error}", store()))
+            }
             Some(ErrorCode::DatabaseCorrupt) => self.unsupported(
                 "SQLite finds the file malformed; copy it away with its -wal, then restore a backup or run .recover of \
                  sqlite3 on the copy",

@@ -209,3 +209,50 @@ fn column<T: rusqlite::types::FromSql>(row: &Row<'_>, index: usize, context: &Co
         other => context.sqlite(other),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema;
+    use super::*;
+
+    /// How SQLite runs a statement, a line a step.
+    fn plan(connection: &Connection, statement: &str) -> Vec<String> {
+        let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+        let parameters = explained.parameter_count();
+        let arguments = rusqlite::params_from_iter(vec![1; parameters]);
+        explained.query_map(arguments, |row| row.get("detail")).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn every_reading_statement_searches_an_index_and_sorts_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::create(&mut connection, &Context::store(std::path::Path::new(":memory:"))).unwrap();
+        for statement in STATEMENTS {
+            let plan = plan(&connection, statement);
+            let steps: Vec<_> = plan.iter().filter(|step| *step != "SCAN store").collect();
+            let searches = |step: &&&String| step.starts_with("SEARCH ") && step.contains(" USING ");
+            assert_eq!(steps.iter().filter(searches).count(), 1, "{statement}: {plan:?}");
+            for step in &steps {
+                assert!(searches(&step) || step.starts_with("SCALAR SUBQUERY"), "{statement}: {plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_list_and_no_stat_touches_the_events() {
+        for statement in [STAT, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE, FIND] {
+            assert!(!statement.contains("events") && !statement.contains("session_"), "{statement}");
+        }
+    }
+
+    #[test]
+    fn the_views_read_the_events_of_the_session_that_is_asked_for() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::create(&mut connection, &Context::store(std::path::Path::new(":memory:"))).unwrap();
+        for view in ["session_events", "session_turns", "session_tool_calls", "session_messages"] {
+            let plan = plan(&connection, &format!("SELECT * FROM {view} WHERE session_id = 's'"));
+            assert!(plan.iter().any(|s| s.contains("SEARCH s USING") && s.contains("id=?")), "{view}: {plan:?}");
+            assert!(plan.iter().all(|s| !s.starts_with("SCAN") && !s.contains("TEMP B-TREE")), "{view}: {plan:?}");
+        }
+    }
+}
