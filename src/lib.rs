@@ -63,6 +63,8 @@
 //! The log format is that of DeepSeek Harness (DSH), version 3. Logs of the versions 0 to 2 are stored, listed and
 //! exported as they are.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod backend;
 mod log;
 mod seam;

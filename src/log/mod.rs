@@ -8,6 +8,8 @@ mod json;
 mod lossless;
 pub mod payload;
 mod seq;
+#[cfg(feature = "sqlite")]
+pub(crate) mod stored;
 pub mod text;
 mod vocabulary;
 

@@ -179,45 +179,6 @@ pub(crate) fn push_surface_op(out: &mut String, op: &SurfaceOp) {
     out.push('}');
 }
 
-/// The values of an event as a store holds them beside its seq, time and data.
-#[derive(Debug, Default)]
-pub(crate) struct StoredValues<'a> {
-    pub(crate) source_event_seqs: Option<&'a str>,
-    pub(crate) surface_op: Option<&'a str>,
-    pub(crate) ignorable: bool,
-    pub(crate) envelope: Option<&'a str>,
-}
-
-/// Rebuilds an event from stored values.
-pub(crate) fn stored_event(
-    event_type: &str,
-    seq: u64,
-    time: i64,
-    data: &str,
-    rest: &StoredValues<'_>,
-) -> Result<SessionEvent, InvalidRecord> {
-    let mut event = SessionEvent::new(event_type, seq, time, Json::trusted(data))?;
-    if rest.source_event_seqs.is_some() || rest.surface_op.is_some() || rest.ignorable || rest.envelope.is_some() {
-        let json = |text| serde_json::from_str::<&RawValue>(text).map_err(|_| not_json(text));
-        event.rare = Some(
-            Rare {
-                source_event_seqs: match rest.source_event_seqs {
-                    Some(text) => Some(source_event_seqs(text, event.seq)?.0),
-                    None => None,
-                },
-                surface_op: match rest.surface_op {
-                    Some(text) => Some(surface_op(json(text)?, rest.ignorable)?),
-                    None => None,
-                },
-                ignorable: rest.ignorable,
-                envelope: Envelope::from_code(rest.envelope)?,
-            }
-            .into(),
-        );
-    }
-    Ok(event)
-}
-
 pub(super) fn utf8(line: &[u8]) -> Result<&str, InvalidRecord> {
     std::str::from_utf8(line).map_err(|e| InvalidRecord::new(format!("invalid UTF-8 at byte {}", e.valid_up_to())))
 }
@@ -262,10 +223,6 @@ pub(super) fn object(line: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, Inval
     entries.map_err(|e| InvalidRecord::new(format!("not a JSON object: {e}")))
 }
 
-fn not_json(text: &str) -> InvalidRecord {
-    InvalidRecord::new(format!("{} is not JSON", excerpt(text)))
-}
-
 /// The start of a text for a message.
 pub(super) fn excerpt(text: &str) -> Cow<'_, str> {
     const SHOWN: usize = 60;
@@ -300,7 +257,7 @@ fn milliseconds(value: &RawValue) -> Result<i64, InvalidRecord> {
     })
 }
 
-fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp, InvalidRecord> {
+pub(super) fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp, InvalidRecord> {
     if value.get() == "\"append\"" {
         return Ok(SurfaceOp::Append);
     }
@@ -327,7 +284,7 @@ fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp, InvalidRec
 }
 
 /// The plain list, and whether the text held ranges.
-fn source_event_seqs(text: &str, seq: Seq) -> Result<(Vec<Seq>, bool), InvalidRecord> {
+pub(super) fn source_event_seqs(text: &str, seq: Seq) -> Result<(Vec<Seq>, bool), InvalidRecord> {
     enum Item {
         One(u64),
         Range(u64, u64),

@@ -8,7 +8,8 @@ use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::failure::corruption;
-use crate::log::text::{self, StoredValues};
+use crate::log::stored::{StoredValues, stored_event};
+use crate::log::text::write_event;
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Error, Result};
 
@@ -113,10 +114,10 @@ pub(super) fn event(
         ignorable: !matches!(value(6)?, ValueRef::Null),
         envelope: text(7)?,
     };
-    let event = text::stored_event(required(1)?, seq, integer(2)?, required(3)?, &values)
+    let event = stored_event(required(1)?, seq, integer(2)?, required(3)?, &values)
         .map_err(|e| changed(format!("its row is not an event: {e}")))?;
     line.clear();
-    text::write_event(line, &event);
+    write_event(line, &event);
     if line_checksum(line, key.incarnation) != integer(8)? {
         return Err(changed("its row does not match its checksum".to_owned()));
     }
