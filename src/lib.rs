@@ -66,6 +66,9 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod backend;
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod export;
 mod log;
 mod seam;
 

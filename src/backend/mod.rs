@@ -6,5 +6,7 @@ mod runtime;
 mod sqlite;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "cli")]
+pub(crate) use sqlite::sql;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};

@@ -5,6 +5,8 @@ mod failure;
 mod reader;
 mod row;
 mod schema;
+#[cfg(feature = "cli")]
+pub(crate) mod sql;
 mod writer;
 
 use std::path::{Path, PathBuf};
