@@ -39,6 +39,16 @@ pub enum ImportError {
         /// How the two differ.
         conflict: Conflict,
     },
+    /// The log of a session cannot be read where it comes from.
+    #[error("{file}: session {session:?} cannot be read, nothing of it was stored")]
+    Source {
+        /// Where it comes from.
+        file: String,
+        /// The session.
+        session: SessionId,
+        /// The cause.
+        source: Box<Error>,
+    },
     /// The store refused or failed.
     #[error("{file}: session {session:?} was not imported, nothing was stored")]
     Store {
@@ -59,9 +69,24 @@ pub enum ImportError {
         /// The cause.
         source: Error,
     },
+    /// The session is stored, and what was read back is not what was written.
+    #[error(
+        "{file}: session {session:?} is stored, but does not read back as its source from seq {seq} on; \
+         check the store, remove the session there and copy it again"
+    )]
+    NotVerified {
+        /// Where it comes from.
+        file: String,
+        /// The session.
+        session: SessionId,
+        /// The first event that differs; 0 also where the header does.
+        seq: u64,
+        /// Why it cannot be read back, where it cannot.
+        source: Option<Box<Error>>,
+    },
 }
 
-/// How a log in a file and the stored log of the same session differ.
+/// How a log that comes in and the stored log of the same session differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Conflict {
@@ -72,16 +97,16 @@ pub enum Conflict {
         /// The first such event.
         seq: Seq,
     },
-    /// The file goes on where the stored log ends, and extending was not asked for.
+    /// The log that comes in goes on where the stored one ends, and extending was not asked for.
     FileGoesOn {
         /// How many events are stored: the seq of the first that is not.
         stored: u64,
-        /// How many the file has.
+        /// How many the log that comes in has.
         file: u64,
     },
-    /// The stored log goes on where the file ends.
+    /// The stored log goes on where the one that comes in ends.
     StoreGoesOn {
-        /// How many events the file has: the seq of the first that only the store has.
+        /// How many events the log that comes in has: the seq of the first that only the store has.
         file: u64,
         /// How many are stored.
         stored: u64,
@@ -97,10 +122,10 @@ impl fmt::Display for Conflict {
             }
             Self::FileGoesOn { stored, file } => write!(
                 f,
-                "is stored up to seq {stored}, where the file goes on to {file} events: extend it (`--extend`) to add them"
+                "is stored up to seq {stored}, where this log goes on to {file} events: extend it (`--extend`) to add them"
             ),
             Self::StoreGoesOn { file, stored } => {
-                write!(f, "is stored with {stored} events, of which the file has those before seq {file}")
+                write!(f, "is stored with {stored} events, of which this log has those before seq {file}")
             }
         }
     }

@@ -1,10 +1,12 @@
 //! [`LogFile`]: the lines of one log, checked one by one.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io::BufRead;
 
 use super::ImportError;
-use crate::log::{InvalidRecord, PACKED_ROW_TYPES, SessionEvent, SessionHeader, text};
+use super::deposit::Incoming;
+use crate::log::{InvalidRecord, PACKED_ROW_TYPES, SessionEvent, SessionHeader, packed, text};
 
 /// A file that is read as a log: its header, and then its events in their order.
 pub(super) struct LogFile<R> {
@@ -12,13 +14,24 @@ pub(super) struct LogFile<R> {
     reader: R,
     line: Vec<u8>,
     number: u64,
+    version: u32,
     next_seq: u64,
+    /// Events of the row that was read last, which stands for several.
+    unpacked: VecDeque<SessionEvent>,
 }
 
 impl<R: BufRead> LogFile<R> {
     /// Reads the header.
     pub(super) fn open(name: &str, reader: R) -> Result<(SessionHeader, Self), ImportError> {
-        let mut file = Self { name: name.to_owned(), reader, line: Vec::new(), number: 0, next_seq: 0 };
+        let mut file = Self {
+            name: name.to_owned(),
+            reader,
+            line: Vec::new(),
+            number: 0,
+            version: 0,
+            next_seq: 0,
+            unpacked: VecDeque::new(),
+        };
         if !file.advance()? {
             file.number = 1;
             return Err(file.refused("the file is empty, a log starts with the header of its session"));
@@ -32,38 +45,33 @@ impl<R: BufRead> LogFile<R> {
             }
             error.reason().to_owned()
         })?;
+        file.version = header.version();
         Ok((header, file))
     }
 
-    /// Reads the next event; nothing at the end of the file.
-    pub(super) fn next_event(&mut self) -> Result<Option<SessionEvent>, ImportError> {
+    /// Reads the next line as the events it stands for; none at the end of the file.
+    fn next_row(&mut self) -> Result<VecDeque<SessionEvent>, ImportError> {
         if !self.advance()? {
-            return Ok(None);
+            return Ok(VecDeque::new());
         }
-        let event = self.record(text::parse_event, |line, error| match record_type(line) {
+        let version = self.version;
+        let parse = |line: &[u8]| match text::parse_event(line) {
+            Ok(event) => Ok(VecDeque::from([event])),
+            // A packed row has no seq, so it is never read as an event.
+            Err(refused) => match packed::expand_row(line).filter(|_| packed::may_stand_in(version)) {
+                Some(events) => events.map(VecDeque::from),
+                None => Err(refused),
+            },
+        };
+        self.record(parse, |line, error| match record_type(line) {
             Some(t) if t == "session" => {
                 "a second session header; a file holds one session, put the rest into a file of its own".into()
             }
-            Some(t) if PACKED_ROW_TYPES.contains(&&*t) => {
-                format!("a row of type {t:?} packs several events into one, which cannot be imported yet")
+            Some(t) if PACKED_ROW_TYPES.contains(&&*t) && !packed::may_stand_in(version) => {
+                format!("a row of type {t:?} packs several events into one, which a log of format {version} never does")
             }
             _ => error.reason().to_owned(),
-        })?;
-        let found = event.seq().get();
-        if found != self.next_seq {
-            return Err(self.refused(format!("seq {found} stands where {} comes next", self.next_seq)));
-        }
-        self.next_seq += 1;
-        Ok(Some(event))
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Frees the room that the longest line took, before a store takes as much again; gives the name.
-    pub(super) fn close(self) -> String {
-        self.name
+        })
     }
 
     fn advance(&mut self) -> Result<bool, ImportError> {
@@ -112,6 +120,21 @@ impl<R: BufRead> LogFile<R> {
         // The parser of JSON counts lines too, and sees one only: its "line 1" would contradict the line of the file.
         let reason = reason.into().replace(" at line 1 column ", " at column ");
         ImportError::Refused { file: self.name.clone(), line: self.number, reason }
+    }
+}
+
+impl<R: BufRead> Incoming for LogFile<R> {
+    fn next_event(&mut self) -> Result<Option<SessionEvent>, ImportError> {
+        if self.unpacked.is_empty() {
+            self.unpacked = self.next_row()?;
+        }
+        let Some(event) = self.unpacked.pop_front() else { return Ok(None) };
+        let found = event.seq().get();
+        if found != self.next_seq {
+            return Err(self.refused(format!("seq {found} stands where {} comes next", self.next_seq)));
+        }
+        self.next_seq += 1;
+        Ok(Some(event))
     }
 }
 

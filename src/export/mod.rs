@@ -23,13 +23,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod copy;
+mod deposit;
 mod import;
 mod import_error;
 mod jsonl;
 mod log_file;
+mod log_pages;
 mod pages;
 
-pub use import::{ImportOptions, Imported, import_file, import_reader};
+pub use copy::copy;
+pub use import::{ImportOptions, Imported, Tally, import_file, import_reader};
 pub use import_error::{Conflict, ImportError};
 pub use jsonl::{ExportReport, jsonl, write_failure};
 pub(crate) use pages::Pages;

@@ -6,6 +6,7 @@ mod header;
 mod id;
 mod json;
 mod lossless;
+pub(crate) mod packed;
 pub mod payload;
 mod seq;
 #[cfg(feature = "sqlite")]

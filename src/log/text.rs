@@ -35,7 +35,7 @@ pub fn parse_event(line: &[u8]) -> Result<SessionEvent, InvalidRecord> {
     };
     let event_type = string("type", required(Key::Type)?)?;
     let seq = whole("seq", required(Key::Seq)?)?;
-    let time = milliseconds(required(Key::Time)?)?;
+    let time = milliseconds("time", required(Key::Time)?)?;
     let data = required(Key::Data)?.get();
     let mut event = SessionEvent::new(&event_type, seq, time, Json::trusted(data))?;
 
@@ -248,12 +248,12 @@ pub(super) fn whole(key: &str, value: &RawValue) -> Result<u64, InvalidRecord> {
     })
 }
 
-fn milliseconds(value: &RawValue) -> Result<i64, InvalidRecord> {
+pub(super) fn milliseconds(key: &str, value: &RawValue) -> Result<i64, InvalidRecord> {
     let text = value.get();
     let digits = text.strip_prefix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit()) && text != "-0";
     let number = text.parse().ok().filter(|n| digits && (-MAX_TIME..=MAX_TIME).contains(n));
     number.ok_or_else(|| {
-        InvalidRecord::new(format!("time must be a whole number of milliseconds, found {}", excerpt(text)))
+        InvalidRecord::new(format!("{key} must be a whole number of milliseconds, found {}", excerpt(text)))
     })
 }
 

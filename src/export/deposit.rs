@@ -1,0 +1,126 @@
+//! The rules by which a log comes into a store, wherever it comes from.
+
+use super::log_pages::LogPages;
+use super::{Conflict, ImportError, ImportOptions, Imported};
+use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::seam::{CreateOptions, Error, OpenOptions, Result, SessionHandle, SessionPersistence, Snapshot, checks};
+
+/// The events of a log that comes into a store, in their order and dense from seq 0.
+pub(super) trait Incoming {
+    /// The next event; nothing at the end of the log, once all that can be wrong with it was looked at.
+    fn next_event(&mut self) -> Result<Option<SessionEvent>, ImportError>;
+}
+
+/// Puts a log into a store, as a whole or not at all: the events are stored in one step, and only when the last of them
+/// was read. A stored log is compared, extended where that was asked for, and never replaced. `from` stands for the
+/// source in errors.
+pub(super) fn deposit(
+    store: &dyn SessionPersistence,
+    from: &str,
+    header: SessionHeader,
+    log: impl Incoming,
+    options: ImportOptions,
+) -> Result<Imported, ImportError> {
+    let target = Target { from, session: header.id() };
+    match store.stat(header.id()).map_err(|e| target.not_stored(e))? {
+        None => create(store, target, &header, log),
+        Some(snapshot) => compare(store, target, &snapshot, &header, log, options),
+    }
+}
+
+fn create(
+    store: &dyn SessionPersistence,
+    target: Target<'_>,
+    header: &SessionHeader,
+    mut log: impl Incoming,
+) -> Result<Imported, ImportError> {
+    let mut events = Vec::new();
+    while let Some(event) = log.next_event()? {
+        events.push(event);
+    }
+    // What the longest event took to be read is free before the store takes as much again.
+    drop(log);
+    let inherited = checks::inherited_event_count(header, &events);
+    let create = if header.is_seeded() { CreateOptions::inheriting(inherited) } else { CreateOptions::default() };
+    let handle = store.create(header, create).map_err(|e| target.not_stored(e))?;
+    if events.is_empty() {
+        // Without events it is the flush that stores the session, so a failure leaves nothing behind.
+        handle.flush().map_err(|e| target.not_stored(e))?;
+    }
+    target.append(&*handle, &events)?;
+    Ok(Imported::Created { session: header.id().clone(), events: events.len() as u64 })
+}
+
+fn compare(
+    store: &dyn SessionPersistence,
+    target: Target<'_>,
+    snapshot: &Snapshot,
+    header: &SessionHeader,
+    mut log: impl Incoming,
+    options: ImportOptions,
+) -> Result<Imported, ImportError> {
+    let session = header.id();
+    let handle = store.open(session, OpenOptions::uninterpreted()).map_err(|e| target.not_stored(e))?;
+    if handle.header() != header {
+        return Err(target.conflict(Conflict::Header));
+    }
+    let mut pages = LogPages::new(&*handle, snapshot);
+    let mut stored = 0;
+    while let Some(event) = pages.next_event().map_err(|e| target.not_stored(e))? {
+        match log.next_event()? {
+            Some(found) if found == event => stored += 1,
+            Some(_) => return Err(target.conflict(Conflict::Event { seq: event.seq() })),
+            None => {
+                let known = snapshot.event_count.unwrap_or(0).max(pages.read());
+                return Err(target.conflict(Conflict::StoreGoesOn { file: stored, stored: known }));
+            }
+        }
+    }
+    handle.close().map_err(|e| target.not_stored(e))?;
+
+    let mut rest = Vec::new();
+    let mut total = stored;
+    // Read to its end even where it will be refused: what is no log is refused for that first.
+    while let Some(event) = log.next_event()? {
+        total += 1;
+        if options.extend {
+            rest.push(event);
+        }
+    }
+    drop(log);
+    if total == stored {
+        return Ok(Imported::Unchanged { session: session.clone(), events: total });
+    }
+    if !options.extend {
+        return Err(target.conflict(Conflict::FileGoesOn { stored, file: total }));
+    }
+    let handle = store.open(session, OpenOptions::write()).map_err(|e| target.not_stored(e))?;
+    target.append(&*handle, &rest)?;
+    Ok(Imported::Extended { session: session.clone(), events: total, added: rest.len() as u64 })
+}
+
+/// What a deposit is about, for its errors.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    from: &'a str,
+    session: &'a SessionId,
+}
+
+impl Target<'_> {
+    fn append(self, handle: &dyn SessionHandle, events: &[SessionEvent]) -> Result<(), ImportError> {
+        handle.append(events).map_err(|e| self.not_stored(e))?;
+        handle.flush().and_then(|()| handle.close()).map_err(|source| ImportError::NotDurable {
+            file: self.from.to_owned(),
+            session: self.session.clone(),
+            source,
+        })
+    }
+
+    fn not_stored(self, source: Error) -> ImportError {
+        ImportError::Store { file: self.from.to_owned(), session: self.session.clone(), source }
+    }
+
+    fn conflict(self, conflict: Conflict) -> ImportError {
+        ImportError::Conflict { file: self.from.to_owned(), session: self.session.clone(), conflict }
+    }
+}
