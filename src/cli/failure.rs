@@ -64,6 +64,8 @@ impl Failure {
             Self::Import(ImportError::Store { source, .. } | ImportError::NotDurable { source, .. }) => {
                 source.kind().name()
             }
+            Self::Import(ImportError::Archive { .. }) => "InvalidArchive",
+            Self::Import(ImportError::Foreign { .. }) => "UnsupportedSource",
             Self::Import(ImportError::Source { source, .. }) => source.kind().name(),
             Self::Import(ImportError::NotVerified { .. }) => "Corruption",
             Self::Import(ImportError::Unreadable { .. }) | Self::File { .. } | Self::Output(_) => "Io",

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+#[cfg(feature = "zip")]
+use super::ArchiveProblem;
 use crate::log::{Seq, SessionId};
 use crate::seam::Error;
 
@@ -38,6 +40,25 @@ pub enum ImportError {
         session: SessionId,
         /// How the two differ.
         conflict: Conflict,
+    },
+    /// The archive is refused as a whole.
+    #[cfg(feature = "zip")]
+    #[error("{file}: {} {problem}; nothing was stored", part(entry))]
+    Archive {
+        /// The archive.
+        file: String,
+        /// The entry, where it is one.
+        entry: Option<String>,
+        /// Why.
+        problem: ArchiveProblem,
+    },
+    /// What stands there is nothing that can be imported.
+    #[error("{file} {reason}; nothing was stored")]
+    Foreign {
+        /// What was to be imported.
+        file: String,
+        /// What it is, and what to do.
+        reason: String,
     },
     /// The log of a session cannot be read where it comes from.
     #[error("{file}: session {session:?} cannot be read, nothing of it was stored")]
@@ -84,6 +105,11 @@ pub enum ImportError {
         /// Why it cannot be read back, where it cannot.
         source: Option<Box<Error>>,
     },
+}
+
+#[cfg(feature = "zip")]
+fn part(entry: &Option<String>) -> String {
+    entry.as_ref().map_or_else(|| "the archive".to_owned(), |entry| format!("entry {entry:?}"))
 }
 
 /// How a log that comes in and the stored log of the same session differ.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::Pages;
-use crate::log::{SessionId, text};
-use crate::seam::{Error, OpenOptions, Result, SessionPersistence};
+use crate::log::{SessionHeader, SessionId, text};
+use crate::seam::{Error, OpenOptions, Result, SessionHandle, SessionPersistence, Snapshot};
 
 /// How much text is gathered before it is handed to the writer, which need not buffer.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -29,31 +29,54 @@ pub struct ExportReport {
 /// `NotFound`, `Corruption` and the failures of the store, after the part of the log before the failure was written. A
 /// failure of `out` is an `Io` error that [`write_failure`] recognises.
 pub fn jsonl(store: &dyn SessionPersistence, id: &SessionId, out: &mut dyn Write) -> Result<ExportReport> {
-    let handle = store.open(id, OpenOptions::uninterpreted())?;
-    let snapshot = store.stat(id)?.ok_or_else(|| Error::NotFound { session: id.clone() })?;
-    let mut pages = Pages::new(&*handle, &snapshot, 0);
-    let mut out = Chunks { id, out, text: String::with_capacity(CHUNK_BYTES), bytes: 0 };
-    let mut events = 0;
+    let report = LogText::open(store, id)?.write(out)?;
+    out.flush().map_err(|e| failed(id, e))?;
+    Ok(report)
+}
 
-    handle.header().write_line(&mut out.text);
-    out.end_line()?;
-    let read = loop {
-        match pages.next_page() {
-            Ok(page) if page.is_empty() => break Ok(()),
-            Ok(page) => {
-                for event in &page {
-                    text::write_event(&mut out.text, event);
-                    out.end_line()?;
+/// The text of a stored session, as it stands when this is made.
+pub(super) struct LogText {
+    handle: Box<dyn SessionHandle>,
+    snapshot: Snapshot,
+}
+
+impl LogText {
+    pub(super) fn open(store: &dyn SessionPersistence, id: &SessionId) -> Result<Self> {
+        let handle = store.open(id, OpenOptions::uninterpreted())?;
+        let snapshot = store.stat(id)?.ok_or_else(|| Error::NotFound { session: id.clone() })?;
+        Ok(Self { handle, snapshot })
+    }
+
+    pub(super) fn header(&self) -> &SessionHeader {
+        self.handle.header()
+    }
+
+    /// Writes it, in pieces that depend on nothing but the text.
+    pub(super) fn write(self, out: &mut dyn Write) -> Result<ExportReport> {
+        let mut pages = Pages::new(&*self.handle, &self.snapshot, 0);
+        let mut out = Chunks { id: self.handle.id(), out, text: String::with_capacity(CHUNK_BYTES), bytes: 0 };
+        let mut events = 0;
+        self.header().write_line(&mut out.text);
+        out.end_line()?;
+        let read = loop {
+            match pages.next_page() {
+                Ok(page) if page.is_empty() => break Ok(()),
+                Ok(page) => {
+                    for event in &page {
+                        text::write_event(&mut out.text, event);
+                        out.end_line()?;
+                    }
+                    events += page.len() as u64;
                 }
-                events += page.len() as u64;
+                Err(error) => break Err(error),
             }
-            Err(error) => break Err(error),
-        }
-    };
-    out.finish()?;
-    read?;
-    handle.close()?;
-    Ok(ExportReport { events, bytes: out.bytes })
+        };
+        out.write()?;
+        read?;
+        let bytes = out.bytes;
+        self.handle.close()?;
+        Ok(ExportReport { events, bytes })
+    }
 }
 
 struct Chunks<'a> {
@@ -76,14 +99,9 @@ impl Chunks<'_> {
         self.text.shrink_to(CHUNK_BYTES);
         Ok(())
     }
-
-    fn finish(&mut self) -> Result<()> {
-        self.write()?;
-        self.out.flush().map_err(|e| failed(self.id, e))
-    }
 }
 
-fn failed(id: &SessionId, error: io::Error) -> Error {
+pub(super) fn failed(id: &SessionId, error: io::Error) -> Error {
     Error::Io {
         session: Some(id.clone()),
         operation: "writing the exported log".to_owned(),

@@ -23,15 +23,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "zip")]
+pub mod archive;
 mod copy;
 mod deposit;
 mod import;
 mod import_error;
 mod jsonl;
+#[cfg(feature = "zip")]
+mod lineage;
 mod log_file;
 mod log_pages;
 mod pages;
 
+#[cfg(feature = "zip")]
+pub use archive::{ArchiveProblem, ArchiveReport, import_archive, zip};
 pub use copy::copy;
 pub use import::{ImportOptions, Imported, Tally, import_file, import_reader};
 pub use import_error::{Conflict, ImportError};

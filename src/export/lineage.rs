@@ -1,0 +1,48 @@
+//! Which sessions descend from which, as their headers tell.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::log::SessionId;
+use crate::seam::{ListOrder, ListQuery, Result, SessionPersistence};
+
+/// How many sessions are listed at once.
+const LIST_PAGE: usize = 1000;
+
+/// The descendants of a session, depth first: each before its own children, the children of one parent by the time of
+/// their creation and then by id. Each once, whatever circle the headers describe; the root itself is none of them. A
+/// session whose header cannot be read has no known parent.
+pub(super) fn descendants(store: &dyn SessionPersistence, root: &SessionId) -> Result<Vec<SessionId>> {
+    let mut children = children_by_parent(store)?;
+    let mut seen = HashSet::from([root.clone()]);
+    let mut found = Vec::new();
+    let mut waiting = children.remove(root.as_str()).unwrap_or_default();
+    // Taken from the end, so the first child has to stand there.
+    waiting.sort_by(|a, b| b.cmp(a));
+    while let Some((_, session)) = waiting.pop() {
+        if !seen.insert(session.clone()) {
+            continue;
+        }
+        let mut own = children.remove(session.as_str()).unwrap_or_default();
+        own.sort_by(|a, b| b.cmp(a));
+        waiting.extend(own);
+        found.push(session);
+    }
+    Ok(found)
+}
+
+fn children_by_parent(store: &dyn SessionPersistence) -> Result<HashMap<String, Vec<(u64, SessionId)>>> {
+    let mut children: HashMap<_, Vec<_>> = HashMap::new();
+    let mut query = ListQuery::default().with_order(ListOrder::Created).with_limit(LIST_PAGE);
+    loop {
+        let page = store.list(&query)?;
+        for header in page.items.into_iter().filter_map(|snapshot| snapshot.header) {
+            if let Some(parent) = header.parent_session() {
+                children.entry(parent.to_owned()).or_default().push((header.created_at(), header.id().clone()));
+            }
+        }
+        match page.next {
+            Some(cursor) => query = query.with_cursor(cursor),
+            None => return Ok(children),
+        }
+    }
+}
