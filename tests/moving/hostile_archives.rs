@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use session_persistence::export::archive::{ArchiveProblem, FREE_BYTES};
 use session_persistence::export::{self, ImportError, ImportOptions};
-use session_persistence::{ListQuery, MemoryStore};
+use session_persistence::{ListQuery, MemoryStore, SessionPersistence};
 
 use crate::logs::{Reports, id, plain, zip};
 use crate::zip_bytes::{Archive, Entry};
@@ -185,7 +185,7 @@ fn an_entry_that_unpacks_to_far_more_than_it_takes_is_refused_whatever_it_declar
     assert!(entry.packed.len() < 1 << 20);
     assert_eq!(refused_beside_a_sound_entry(entry.clone()), ArchiveProblem::Ratio);
     let small = Entry { size: 100, ..entry };
-    assert_eq!(refused(Archive::of([root(), small]).bytes()), ArchiveProblem::Ratio);
+    damaged(Archive::of([root(), small]).bytes());
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn contains_end(reader: &mut (impl Read + Seek), size: u64) -> io::Result<bool> 
     reader.seek(SeekFrom::Start(size.saturating_sub(END_BYTES + u64::from(u16::MAX))))?;
     let mut tail = Vec::new();
     reader.read_to_end(&mut tail)?;
-    Ok(tail.windows(4).any(|bytes| bytes == b"PK\x05\x06"))
+    Ok(tail.windows(END_BYTES as usize).any(|bytes| bytes.starts_with(b"PK\x05\x06")))
 }
 
 fn number(record: &[u8], at: usize, length: usize) -> u64 {

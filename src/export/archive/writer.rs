@@ -57,7 +57,8 @@ pub fn zip(
     is_shut.set(written.is_err());
     let mut report = written?;
     let finished = archive.finish().map_err(io::Error::from).and_then(|gate| gate.into_inner().out.flush());
-    finished.map_err(|e| failed(id, e))?;
+    let lost = if is_shut.get() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) };
+    finished.and(lost).map_err(|e| failed(id, e))?;
     report.bytes = bytes.get();
     Ok(report)
 }
@@ -132,7 +133,8 @@ impl<W: Write + io::Seek> Write for Entry<'_, W> {
     }
 }
 
-/// Counts what passes, and lets nothing pass once it is shut.
+/// Counts what passes, and lets nothing pass once it is shut, by a failure or from outside: what a writer does when it is
+/// dropped then neither reaches the output nor fails again, of which it would tell on the standard error.
 struct Gate<'a> {
     out: &'a mut dyn Write,
     bytes: Rc<Cell<u64>>,
@@ -144,9 +146,12 @@ impl Write for Gate<'_> {
         if self.is_shut.get() {
             return Ok(bytes.len());
         }
-        let written = self.out.write(bytes)?;
-        self.bytes.set(self.bytes.get() + written as u64);
-        Ok(written)
+        let written = self.out.write(bytes);
+        match &written {
+            Ok(written) => self.bytes.set(self.bytes.get() + *written as u64),
+            Err(error) => self.is_shut.set(error.kind() != io::ErrorKind::Interrupted),
+        }
+        written
     }
 
     fn flush(&mut self) -> io::Result<()> {
