@@ -69,6 +69,8 @@
 mod backend;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod export;
 mod log;
 mod seam;
