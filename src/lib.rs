@@ -4,7 +4,8 @@
 //! **host** creates or opens a session through [`SessionPersistence`], gets a [`SessionHandle`], and reads and appends
 //! through it, without knowing which backend is behind it.
 //!
-//! ```
+#![cfg_attr(feature = "sqlite", doc = "```")]
+#![cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
 //! use session_persistence::{
 //!     CreateOptions, OpenOptions, SeqRange, SessionEvent, SessionHeader, SessionId, SessionPersistence, SqliteStore,
 //!     payload::TurnStart,
@@ -47,14 +48,14 @@
 //!
 //! | store | where | for |
 //! |---|---|---|
-//! | [`SqliteStore`] | one file, read by `sqlite3` and anything else that speaks SQL | the usual choice |
+//! | `SqliteStore` | one file, read by `sqlite3` and anything else that speaks SQL | the usual choice |
 //! | [`MemoryStore`] | memory | tests, and the model that the others are held against |
 //!
 //! # Features
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
-//! | `sqlite` | yes | [`SqliteStore`]; SQLite is compiled in |
+//! | `sqlite` | yes | `SqliteStore`; SQLite is compiled in |
 //! | `contract` | no | `contract`, the suite of tests that every backend passes, for backends of your own |
 //! | `cli` | no | the `sessions` command |
 //!
@@ -68,6 +69,8 @@
 mod backend;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod export;
 mod log;
 mod seam;

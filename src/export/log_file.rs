@@ -91,7 +91,6 @@ impl<R: BufRead> LogFile<R> {
             Some(line) => (line, true),
             None => (&self.line[..], false),
         };
-        let line = &line[..line.iter().rposition(|b| *b != b'\r').map_or(0, |last| last + 1)];
         if line.iter().all(u8::is_ascii_whitespace) {
             return Err(self.refused("the line is empty; a log has none, remove it"));
         }
@@ -117,9 +116,7 @@ impl<R: BufRead> LogFile<R> {
     }
 
     fn refused(&self, reason: impl Into<String>) -> ImportError {
-        // The parser of JSON counts lines too, and sees one only: its "line 1" would contradict the line of the file.
-        let reason = reason.into().replace(" at line 1 column ", " at column ");
-        ImportError::Refused { file: self.name.clone(), line: self.number, reason }
+        ImportError::Refused { file: self.name.clone(), line: self.number, reason: reason.into() }
     }
 }
 

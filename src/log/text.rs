@@ -12,7 +12,7 @@ use super::event::{MAX_TIME, Rare, earlier};
 use super::json::push_string;
 use super::{InvalidRecord, Json, Seq, SessionEvent, SurfaceOp};
 
-/// Reads one line of a log, without its line feed, as an event. Takes any key order and white space, and keeps `data`
+/// Reads one line of a log, without its line feed, as an event; carriage returns at its end are no part of it. Takes any key order and white space, and keeps `data`
 /// verbatim. `sourceEventSeqs` may hold ranges `[first,last]` as files store them; the event has the plain list.
 ///
 /// # Errors
@@ -180,6 +180,8 @@ pub(crate) fn push_surface_op(out: &mut String, op: &SurfaceOp) {
 }
 
 pub(super) fn utf8(line: &[u8]) -> Result<&str, InvalidRecord> {
+    // A carriage return before the line feed is white space of the file and no part of the record.
+    let line = &line[..line.iter().rposition(|b| *b != b'\r').map_or(0, |last| last + 1)];
     std::str::from_utf8(line).map_err(|e| InvalidRecord::new(format!("invalid UTF-8 at byte {}", e.valid_up_to())))
 }
 
@@ -220,7 +222,9 @@ pub(super) fn object(line: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, Inval
     }
     let mut deserializer = serde_json::Deserializer::from_str(line);
     let entries = deserializer.deserialize_map(Entries).and_then(|entries| deserializer.end().map(|()| entries));
-    entries.map_err(|e| InvalidRecord::new(format!("not a JSON object: {e}")))
+    // The parser counts lines too, and sees one only: its "line 1" would contradict the line of the file.
+    entries
+        .map_err(|e| InvalidRecord::new(format!("not a JSON object: {e}").replace(" at line 1 column ", " at column ")))
 }
 
 /// The start of a text for a message.

@@ -53,17 +53,8 @@ impl Folder {
         Run::of(self.command().args(arguments))
     }
 
-    /// The names and the content of all files. What a process left beside a database when it ended is put into it first,
-    /// as the next one to close it does: it is no change of what is stored.
+    /// The names and the content of all files.
     pub(crate) fn content(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        for entry in std::fs::read_dir(self.0.path()).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if let Some(database) = path.to_str().and_then(|p| p.strip_suffix("-wal")) {
-                let database = rusqlite::Connection::open(database).expect("a database");
-                database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
-                database.close().expect("closed");
-            }
-        }
         fn add(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
             for entry in std::fs::read_dir(folder).expect("a folder") {
                 let path = entry.expect("an entry").path();

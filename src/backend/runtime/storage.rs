@@ -38,7 +38,7 @@ pub(crate) trait Storage: Send + Sync + 'static {
     /// Removes a stored session with all that belongs to it; whether there was one.
     fn remove(&self, id: &SessionId) -> Result<bool>;
 
-    /// Makes all that was stored survive a loss of power.
+    /// Makes all that was stored, by whatever process, survive a loss of power.
     fn sync(&self) -> Result<()>;
 }
 
