@@ -6,6 +6,8 @@ mod runtime;
 mod sqlite;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub(crate) use sqlite::SQLITE_APPLICATION_ID;
 #[cfg(feature = "cli")]
 pub(crate) use sqlite::sql;
 #[cfg(feature = "sqlite")]

@@ -59,7 +59,7 @@ impl Failure {
     fn kind(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind().name(),
-            Self::Import(ImportError::Refused { .. }) => "InvalidLog",
+            Self::Import(ImportError::Refused { .. } | ImportError::Header { .. }) => "InvalidLog",
             Self::Import(ImportError::Conflict { .. }) => "Conflict",
             Self::Import(ImportError::Store { source, .. } | ImportError::NotDurable { source, .. }) => {
                 source.kind().name()

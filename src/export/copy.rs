@@ -53,13 +53,12 @@ pub fn copy(
             &listed
         }
     };
-    let mut tally = Tally::default();
-    for session in sessions {
-        let outcome = copy_one(source, from, target, session, options);
-        tally.count(&outcome);
-        report(outcome);
-    }
-    Ok(tally)
+    Ok(Tally::of(report, |tell| {
+        for session in sessions {
+            tell(copy_one(source, from, target, session, options));
+        }
+        Ok(())
+    }))
 }
 
 fn least_recent_first(source: &dyn SessionPersistence) -> Result<Vec<SessionId>> {

@@ -2,13 +2,34 @@
 
 use super::log_pages::LogPages;
 use super::{Conflict, ImportError, ImportOptions, Imported};
-use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::log::{InvalidRecord, SessionEvent, SessionHeader, SessionId};
 use crate::seam::{CreateOptions, Error, OpenOptions, Result, SessionHandle, SessionPersistence, Snapshot, checks};
 
 /// The events of a log that comes into a store, in their order and dense from seq 0.
 pub(super) trait Incoming {
     /// The next event; nothing at the end of the log, once all that can be wrong with it was looked at.
     fn next_event(&mut self) -> Result<Option<SessionEvent>, ImportError>;
+}
+
+/// The most bytes of data that the packed parts of one log may become.
+const MAX_UNPACKED_BYTES: u64 = 4 << 30;
+
+/// How much the packed parts of a log have become so far. Each has bounds of its own, but a log of a few megabytes may
+/// hold any number of them.
+#[derive(Default)]
+pub(super) struct Unpacking {
+    bytes: u64,
+}
+
+impl Unpacking {
+    /// Counts the events of another part.
+    pub(super) fn add(&mut self, events: &[SessionEvent]) -> Result<(), InvalidRecord> {
+        self.bytes += events.iter().map(|event| event.data().as_str().len() as u64).sum::<u64>();
+        if self.bytes > MAX_UNPACKED_BYTES {
+            return Err(InvalidRecord::new(format!("its log unpacks to more than {MAX_UNPACKED_BYTES} bytes")));
+        }
+        Ok(())
+    }
 }
 
 /// Puts a log into a store, as a whole or not at all: the events are stored in one step, and only when the last of them

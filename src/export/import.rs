@@ -79,13 +79,25 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn count(&mut self, outcome: &Result<Imported, ImportError>) {
-        match outcome {
-            Ok(Imported::Created { .. }) => self.created += 1,
-            Ok(Imported::Unchanged { .. }) => self.unchanged += 1,
-            Ok(Imported::Extended { .. }) => self.extended += 1,
-            Err(_) => self.failed += 1,
+    /// Runs what tells of sessions one by one, and counts. The failure that ends it is told like that of a session.
+    pub(super) fn of(
+        report: &mut dyn FnMut(Result<Imported, ImportError>),
+        run: impl FnOnce(&mut dyn FnMut(Result<Imported, ImportError>)) -> Result<(), ImportError>,
+    ) -> Self {
+        let mut tally = Self::default();
+        let mut tell = |outcome| {
+            match &outcome {
+                Ok(Imported::Created { .. }) => tally.created += 1,
+                Ok(Imported::Unchanged { .. }) => tally.unchanged += 1,
+                Ok(Imported::Extended { .. }) => tally.extended += 1,
+                Err(_) => tally.failed += 1,
+            }
+            report(outcome);
+        };
+        if let Err(error) = run(&mut tell) {
+            tell(Err(error));
         }
+        tally
     }
 
     /// How many sessions are stored now, whether anything was written for it or not.

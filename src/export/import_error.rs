@@ -60,6 +60,16 @@ pub enum ImportError {
         /// What it is, and what to do.
         reason: String,
     },
+    /// What is known of a session is no header of one.
+    #[error("{file}: the header of session {session:?} cannot be read: {reason}; nothing of it was stored")]
+    Header {
+        /// Where it comes from.
+        file: String,
+        /// The id as it stands there, which need not be one.
+        session: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The log of a session cannot be read where it comes from.
     #[error("{file}: session {session:?} cannot be read, nothing of it was stored")]
     Source {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::BufRead;
 
 use super::ImportError;
-use super::deposit::Incoming;
+use super::deposit::{Incoming, Unpacking};
 use crate::log::{InvalidRecord, PACKED_ROW_TYPES, SessionEvent, SessionHeader, packed, text};
 
 /// A file that is read as a log: its header, and then its events in their order.
@@ -18,6 +18,7 @@ pub(super) struct LogFile<R> {
     next_seq: u64,
     /// Events of the row that was read last, which stands for several.
     unpacked: VecDeque<SessionEvent>,
+    unpacking: Unpacking,
 }
 
 impl<R: BufRead> LogFile<R> {
@@ -31,6 +32,7 @@ impl<R: BufRead> LogFile<R> {
             version: 0,
             next_seq: 0,
             unpacked: VecDeque::new(),
+            unpacking: Unpacking::default(),
         };
         if !file.advance()? {
             file.number = 1;
@@ -63,7 +65,7 @@ impl<R: BufRead> LogFile<R> {
                 None => Err(refused),
             },
         };
-        self.record(parse, |line, error| match record_type(line) {
+        let events = self.record(parse, |line, error| match record_type(line) {
             Some(t) if t == "session" => {
                 "a second session header; a file holds one session, put the rest into a file of its own".into()
             }
@@ -71,7 +73,12 @@ impl<R: BufRead> LogFile<R> {
                 format!("a row of type {t:?} packs several events into one, which a log of format {version} never does")
             }
             _ => error.reason().to_owned(),
-        })
+        })?;
+        if events.len() > 1 {
+            let (events, _) = events.as_slices();
+            self.unpacking.add(events).map_err(|e| self.refused(e.reason()))?;
+        }
+        Ok(events)
     }
 
     fn advance(&mut self) -> Result<bool, ImportError> {

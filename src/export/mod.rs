@@ -27,8 +27,11 @@
 pub mod archive;
 mod copy;
 mod deposit;
+#[cfg(feature = "sqlite")]
+mod dsh_database;
 mod import;
 mod import_error;
+mod import_path;
 mod jsonl;
 #[cfg(feature = "zip")]
 mod lineage;
@@ -39,7 +42,10 @@ mod pages;
 #[cfg(feature = "zip")]
 pub use archive::{ArchiveProblem, ArchiveReport, import_archive, zip};
 pub use copy::copy;
+#[cfg(feature = "sqlite")]
+pub use dsh_database::import_database;
 pub use import::{ImportOptions, Imported, Tally, import_file, import_reader};
 pub use import_error::{Conflict, ImportError};
+pub use import_path::import_path;
 pub use jsonl::{ExportReport, jsonl, write_failure};
 pub(crate) use pages::Pages;

@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use self::connection::Readers;
 use self::failure::Context;
 use self::row::SessionKey;
+pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
 use self::writer::Writer;
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};

@@ -12,7 +12,7 @@ use crate::seam::{Error, Result};
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// `PRAGMA application_id` of our stores.
-const APPLICATION_ID: i64 = 0x5365_5065;
+pub(crate) const APPLICATION_ID: i64 = 0x5365_5065;
 
 /// `PRAGMA user_version` of the schema that this build reads and writes.
 const VERSION: i64 = 1;

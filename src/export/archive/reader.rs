@@ -36,20 +36,22 @@ pub fn import_archive(
     options: ImportOptions,
     report: &mut dyn FnMut(Result<Imported, ImportError>),
 ) -> Tally {
-    let mut tally = Tally::default();
-    let mut tell = |outcome| {
-        tally.count(&outcome);
-        report(outcome);
-    };
-    match Archive::open(name, reader) {
-        Ok(mut archive) => {
-            for index in 0..archive.entries.len() {
-                tell(archive.import(index, store, options));
-            }
-        }
-        Err(refused) => tell(Err(refused)),
+    Tally::of(report, |tell| import_entries(store, name, reader, options, tell))
+}
+
+/// The same, where the error that refuses the archive is the caller's to tell.
+pub(in crate::export) fn import_entries(
+    store: &dyn SessionPersistence,
+    name: &str,
+    reader: impl Read + Seek,
+    options: ImportOptions,
+    tell: &mut dyn FnMut(Result<Imported, ImportError>),
+) -> Result<(), ImportError> {
+    let mut archive = Archive::open(name, reader)?;
+    for index in 0..archive.entries.len() {
+        tell(archive.import(index, store, options));
     }
-    tally
+    Ok(())
 }
 
 /// An archive in which nothing was found that refuses it.
