@@ -84,7 +84,8 @@ pub use crate::log::{
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page,
-    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, checks,
+    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, TornTail,
+    checks,
 };
 
 /// The README's programs run as tests.
