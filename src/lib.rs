@@ -73,6 +73,8 @@ pub mod cli;
 pub mod contract;
 pub mod export;
 mod log;
+#[cfg(feature = "sqlite")]
+mod private;
 mod seam;
 
 pub use crate::backend::MemoryStore;

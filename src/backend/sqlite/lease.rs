@@ -1,13 +1,14 @@
 //! [`Lease`]: the ownership of a session, as a lock that the kernel holds for a process and drops with it.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::super::runtime::{MAX_RECORD, read_record, write_record};
 use super::failure::Context;
 use crate::log::SessionId;
+use crate::private;
 use crate::seam::{Error, Holder, Result};
 
 /// How often a lock file is made again because its last holder removed it while it was being locked.
@@ -44,8 +45,8 @@ impl Locks {
         let Some(folder) = &self.folder else { return Ok(Lease { _lock: None }) };
         let path = folder.join(format!("{number}.lock"));
         for _ in 0..TRIES {
-            make_folder(folder).map_err(|e| context.io("making the folder for locks of", e))?;
-            let mut file = match private().open(&path) {
+            private::create_folder(folder).map_err(|e| context.io("making the folder for locks of", e))?;
+            let mut file = match private::file().open(&path) {
                 Ok(file) => file,
                 // The last holder of another session removed the folder.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
@@ -124,20 +125,4 @@ fn holder(file: &mut File) -> Holder {
         log::debug!("the holder of a lock could not be read: {e}");
     }
     read_record(&record)
-}
-
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
