@@ -73,6 +73,8 @@ pub mod cli;
 pub mod contract;
 pub mod export;
 mod log;
+#[cfg(feature = "sqlite")]
+mod private;
 mod seam;
 
 pub use crate::backend::MemoryStore;
@@ -84,7 +86,8 @@ pub use crate::log::{
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page,
-    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, checks,
+    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, TornTail,
+    checks,
 };
 
 /// The README's programs run as tests.

@@ -1,7 +1,6 @@
 //! `sessions import`.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,96 +8,122 @@ use clap::Args;
 use super::failure::Failure;
 use super::place::Place;
 use super::screen::{AnsiColor, DIM, Screen, color, note, visible};
-use crate::export::{self, ImportError, ImportOptions, Imported};
+use crate::export::{self, ImportError, ImportOptions, Importable, Imported};
 use crate::seam::SessionPersistence;
 
-/// Import log files, each whole or not at all
+/// Import log files, ZIP exports and DSH databases, each session whole or not at all
 #[derive(Args)]
 #[command(after_help = "\
 A session that is stored already is never replaced: the same log changes nothing, a longer one is
-added with --extend, any other is refused. The files are only read. The store is made where there
-is none.
+added with --extend, any other is refused. What is imported is told by its content, and only read.
+An import that was stopped is finished by the same command. The store is made where there is none.
 
 Examples:
   sessions import logs/*.jsonl
   sessions import --extend today.jsonl
+  sessions import archive.zip ~/.dsh/sessions.db
   sessions --store a.db export x | sessions --store b.db import -")]
 pub(super) struct Import {
-    /// Log files; - is the standard input
+    /// Log files, ZIP exports of ours, DSH databases; - is a log on the standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Let a file that goes on where the stored log ends add to it
+    /// Let a log that goes on where the stored one ends add to it
     #[arg(long)]
     extend: bool,
 }
 
-#[derive(Default)]
-struct Counts {
-    done: usize,
-    failed: usize,
-}
-
 impl Import {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
-        let options = if self.extend { ImportOptions::extending() } else { ImportOptions::default() };
+        let options = options(self.extend);
         let mut store: Option<Box<dyn SessionPersistence>> = None;
-        let mut counts = Counts::default();
+        let mut outcomes = Outcomes::new(screen);
         for path in &self.paths {
-            let imported = match open(path) {
-                Ok(reader) => {
-                    // Made only now: a wrong path leaves no empty store behind.
-                    let store = match &mut store {
-                        Some(store) => &**store,
-                        none => &**none.insert(place.open_or_create()?),
-                    };
-                    export::import_reader(store, &name(path), reader, options)
-                }
-                Err(error) => Err(error),
-            };
-            match imported {
-                Ok(imported) => {
-                    counts.done += 1;
-                    tell(screen, path, &imported)?;
-                }
+            let name = name(path);
+            let found = if path == Path::new("-") { Ok(None) } else { Importable::find(path).map(Some) };
+            let found = match found {
+                Ok(found) => found,
                 Err(error) => {
-                    counts.failed += 1;
-                    screen.flush()?;
-                    Failure::from(error).tell();
+                    outcomes.tell(&name, Err(error));
+                    continue;
                 }
+            };
+            // Made only now: a wrong path leaves no empty store behind.
+            let store = match &mut store {
+                Some(store) => &**store,
+                none => &**none.insert(place.open_or_create()?),
+            };
+            match found {
+                Some(found) => {
+                    found.import(store, options, &mut |outcome| outcomes.tell(&name, outcome));
+                }
+                None => outcomes.tell(&name, export::import_reader(store, &name, io::stdin().lock(), options)),
             }
         }
-        if self.paths.len() > 1 {
-            note(&format!("{} of {} files are stored, {} failed", counts.done, self.paths.len(), counts.failed));
-        }
-        if counts.failed > 0 { Err(Failure::Reported) } else { Ok(()) }
+        outcomes.finish()
     }
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead>, ImportError> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let unreadable = |source| ImportError::Unreadable { file: name(path), source };
-    let file = File::open(path).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.is_dir() {
-        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
-    }
-    Ok(Box::new(BufReader::with_capacity(256 << 10, file)))
+pub(super) fn options(extend: bool) -> ImportOptions {
+    if extend { ImportOptions::extending() } else { ImportOptions::default() }
 }
 
 fn name(path: &Path) -> String {
     if path == Path::new("-") { "the standard input".to_owned() } else { path.display().to_string() }
 }
 
-fn tell(screen: &mut Screen, path: &Path, imported: &Imported) -> io::Result<()> {
-    let (what, style, count) = match imported {
-        Imported::Created { events, .. } => ("imported", color(AnsiColor::Green), format!("{events} events")),
-        Imported::Unchanged { events, .. } => ("unchanged", DIM, format!("{events} events")),
-        Imported::Extended { events, added, .. } => {
-            ("extended", color(AnsiColor::Green), format!("{added} events added, {events} now"))
+/// Tells of sessions as they come into a store, and counts them.
+pub(super) struct Outcomes<'a> {
+    screen: &'a mut Screen,
+    stored: usize,
+    failed: usize,
+    /// The first failure of the output, of which nobody could be told meanwhile.
+    unwritten: Option<io::Error>,
+}
+
+impl<'a> Outcomes<'a> {
+    pub(super) fn new(screen: &'a mut Screen) -> Self {
+        Self { screen, stored: 0, failed: 0, unwritten: None }
+    }
+
+    pub(super) fn tell(&mut self, from: &str, outcome: Result<Imported, ImportError>) {
+        let written = match outcome {
+            Ok(imported) => {
+                self.stored += 1;
+                self.line(from, &imported)
+            }
+            Err(error) => {
+                self.failed += 1;
+                let flushed = self.screen.flush();
+                Failure::from(error).tell();
+                flushed
+            }
+        };
+        if let Err(error) = written {
+            self.unwritten.get_or_insert(error);
         }
-    };
-    let what = screen.paint(style, &format!("{what:9}"));
-    let session = visible(imported.session().as_str());
-    writeln!(screen, "{what}  {session}  {count}  from {}", visible(&name(path)))
+    }
+
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        if self.stored + self.failed > 1 {
+            note(&format!("{} sessions are stored, {} failed", self.stored, self.failed));
+        }
+        match self.unwritten {
+            Some(error) => Err(error.into()),
+            None if self.failed > 0 => Err(Failure::Reported),
+            None => Ok(()),
+        }
+    }
+
+    fn line(&mut self, from: &str, imported: &Imported) -> io::Result<()> {
+        let (what, style, count) = match imported {
+            Imported::Created { events, .. } => ("imported", color(AnsiColor::Green), format!("{events} events")),
+            Imported::Unchanged { events, .. } => ("unchanged", DIM, format!("{events} events")),
+            Imported::Extended { events, added, .. } => {
+                ("extended", color(AnsiColor::Green), format!("{added} events added, {events} now"))
+            }
+        };
+        let what = self.screen.paint(style, &format!("{what:9}"));
+        let session = visible(imported.session().as_str());
+        writeln!(self.screen, "{what}  {session}  {count}  from {}", visible(from))
+    }
 }

@@ -4,6 +4,7 @@
 //! when something failed, with one line that starts with `sessions:` and the kind of the failure, and 2 for a command
 //! line that makes no sense. When the reader of the output goes away, the command ends quietly.
 
+mod copy;
 mod demo;
 mod demo_sessions;
 mod export;
@@ -37,6 +38,7 @@ Examples:
   sessions --store work.db show fix-login-loop    read one
   sessions --store work.db export --all -o logs/  every session as a file of JSONL
   sessions import logs/*.jsonl                    and back
+  sessions copy --to backup.db                    every session into another store
   sessions sql 'select type, count(*) from session_events group by type'";
 
 /// Look at, move and query stored sessions of AI agents.
@@ -58,6 +60,7 @@ enum Command {
     Show(show::Show),
     Export(export::Export),
     Import(import::Import),
+    Copy(copy::Copy),
     Sql(sql::Sql),
 }
 
@@ -91,6 +94,7 @@ impl Cli {
             Command::Show(show) => show.run(&place, screen),
             Command::Export(export) => export.run(&place, screen),
             Command::Import(import) => import.run(&place, screen),
+            Command::Copy(copy) => copy.run(&place, screen),
             Command::Sql(sql) => sql.run(&place, screen),
         }
     }

@@ -66,7 +66,6 @@ impl Imported {
 /// How many sessions came to which end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use]
 pub struct Tally {
     /// How many were not there and are now.
     pub created: u64,

@@ -31,7 +31,7 @@ mod deposit;
 mod dsh_database;
 mod import;
 mod import_error;
-mod import_path;
+mod importable;
 mod jsonl;
 #[cfg(feature = "zip")]
 mod lineage;
@@ -46,6 +46,6 @@ pub use copy::copy;
 pub use dsh_database::import_database;
 pub use import::{ImportOptions, Imported, Tally, import_file, import_reader};
 pub use import_error::{Conflict, ImportError};
-pub use import_path::import_path;
+pub use importable::{Importable, import_path};
 pub use jsonl::{ExportReport, jsonl, write_failure};
 pub(crate) use pages::Pages;

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::log::{InvalidRecord, Seq, SessionId};
 
@@ -310,7 +311,7 @@ impl From<InvalidRecord> for Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The process.
+    /// The process; 0 where it left no record of itself.
     pub process: u32,
     /// Since when, in milliseconds since 1970.
     pub since: i64,
@@ -321,11 +322,20 @@ impl Holder {
     pub fn new(process: u32, since: i64) -> Self {
         Self { process, since }
     }
+
+    /// This process, from now on.
+    pub(crate) fn this_process() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
+        Self::new(std::process::id(), i64::try_from(since).unwrap_or(i64::MAX))
+    }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} since {} ms after 1970", self.process, self.since)
+        match self.process {
+            0 => f.write_str("another program"),
+            process => write!(f, "process {process} since {} ms after 1970", self.since),
+        }
     }
 }
 
