@@ -2,29 +2,32 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::failure::Failure;
 use super::list::size;
 use super::place::Place;
 use super::screen::{Screen, note, visible};
-use crate::export::{ExportReport, jsonl};
+use crate::export::{jsonl, zip};
 use crate::log::SessionId;
 use crate::private;
 use crate::seam::{Error, ListQuery, SessionPersistence};
 
-/// Write sessions as JSONL: the header, then a line for each event
+/// Write sessions as JSONL, the header and then a line for each event, or as a ZIP archive of that
 #[derive(Args)]
 #[command(after_help = "\
 Any session can be exported, whether this build can interpret it or not. A file has its name only
-when it is whole. Existing files of the same name are replaced.
+when it is whole. Existing files of the same name are replaced. Equal sessions give equal files,
+archives included.
 
 Examples:
   sessions export fix-login-loop > fix-login-loop.jsonl
   sessions export a b c -o logs/
-  sessions export --all -o logs/")]
+  sessions export --all -o logs/
+  sessions export fix-login-loop --format zip --descendants -o fix-login-loop.zip")]
 pub(super) struct Export {
     /// The sessions
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
@@ -35,10 +38,61 @@ pub(super) struct Export {
     /// A file, a folder that is there or ends in /, or - for the standard output [default: -]
     #[arg(short, long, value_name = "FILE|DIR|-")]
     output: Option<PathBuf>,
+    /// How to write each session
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    format: Format,
+    /// With --format zip: also the sessions that descend from it
+    #[arg(long)]
+    descendants: bool,
+}
+
+/// What a session is written as.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Its text
+    Jsonl,
+    /// An archive of its text
+    Zip,
+}
+
+/// How each session is written.
+#[derive(Clone, Copy)]
+struct Writing {
+    format: Format,
+    with_descendants: bool,
+}
+
+impl Writing {
+    fn end(self) -> &'static str {
+        match self.format {
+            Format::Jsonl => "jsonl",
+            Format::Zip => "zip",
+        }
+    }
+
+    /// Writes a session and tells what was written.
+    fn write(self, store: &dyn SessionPersistence, session: &SessionId, out: &mut dyn Write) -> Result<String, Error> {
+        Ok(match self.format {
+            Format::Jsonl => {
+                let report = jsonl(store, session, out)?;
+                format!("{} events, {}", report.events, size(report.bytes))
+            }
+            Format::Zip => {
+                let report = zip(store, session, self.with_descendants, out)?;
+                format!("{} sessions, {} events, {}", report.sessions, report.events, size(report.bytes))
+            }
+        })
+    }
 }
 
 impl Export {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        if self.descendants && self.format != Format::Zip {
+            return Err(Failure::Usage(
+                "--descendants needs --format zip: a file of JSONL holds one session".to_owned(),
+            ));
+        }
+        let writing = Writing { format: self.format, with_descendants: self.descendants };
         let target = Target::of(self.output, self.all || self.sessions.len() > 1)?;
         let store = place.open()?;
         let sessions = if self.all {
@@ -49,18 +103,18 @@ impl Export {
         match target {
             Target::Output => {
                 for session in &sessions {
-                    jsonl(&*store, session, screen)?;
+                    writing.write(&*store, session, screen)?;
                 }
                 Ok(())
             }
             Target::File(path) => {
                 for session in &sessions {
-                    let report = write(&*store, session, &path)?;
-                    tell(session, &path, report);
+                    let report = write(&*store, session, &path, writing)?;
+                    tell(session, &path, &report);
                 }
                 Ok(())
             }
-            Target::Folder(path) => write_all(&*store, &sessions, &path),
+            Target::Folder(path) => write_all(&*store, &sessions, &path, writing),
         }
     }
 }
@@ -91,26 +145,34 @@ impl Target {
     }
 }
 
-fn write_all(store: &dyn SessionPersistence, sessions: &[SessionId], folder: &Path) -> Result<(), Failure> {
+fn write_all(
+    store: &dyn SessionPersistence,
+    sessions: &[SessionId],
+    folder: &Path,
+    writing: Writing,
+) -> Result<(), Failure> {
     private::create_folder(folder).map_err(Failure::file(folder, "making the folder"))?;
     let mut failed = 0;
     let mut written: HashMap<String, SessionId> = HashMap::new();
     for session in sessions {
-        let path = folder.join(format!("{}.jsonl", session.escaped()));
+        let name = |session: &SessionId| format!("{}.{}", session.escaped(), writing.end());
+        let path = folder.join(name(session));
         let result = match written.insert(session.escaped().to_ascii_lowercase(), session.clone()) {
-            Some(other) if other != *session && is_same_file(&path, folder, &other) => Err(Error::InvalidArgument {
-                session: Some(session.clone()),
-                reason: format!(
-                    "its file would replace that of session {other:?}, as the disk of {} does not tell their names \
+            Some(other) if other != *session && is_same_file(&path, &folder.join(name(&other))) => {
+                Err(Error::InvalidArgument {
+                    session: Some(session.clone()),
+                    reason: format!(
+                        "its file would replace that of session {other:?}, as the disk of {} does not tell their names \
                      apart; export it into another folder",
-                    folder.display()
-                ),
+                        folder.display()
+                    ),
+                }
+                .into())
             }
-            .into()),
-            _ => write(store, session, &path),
+            _ => write(store, session, &path, writing),
         };
         match result {
-            Ok(report) => tell(session, &path, report),
+            Ok(report) => tell(session, &path, &report),
             Err(failure) => {
                 failed += 1;
                 failure.tell();
@@ -121,19 +183,23 @@ fn write_all(store: &dyn SessionPersistence, sessions: &[SessionId], folder: &Pa
 }
 
 /// Whether a file that was just written for another session answers to the name of this one.
-fn is_same_file(path: &Path, folder: &Path, other: &SessionId) -> bool {
-    let written = folder.join(format!("{}.jsonl", other.escaped()));
+fn is_same_file(path: &Path, written: &Path) -> bool {
     match (fs::canonicalize(path), fs::canonicalize(written)) {
         (Ok(one), Ok(two)) => one == two,
         _ => false,
     }
 }
 
-fn write(store: &dyn SessionPersistence, session: &SessionId, path: &Path) -> Result<ExportReport, Failure> {
+fn write(
+    store: &dyn SessionPersistence,
+    session: &SessionId,
+    path: &Path,
+    writing: Writing,
+) -> Result<String, Failure> {
     // A device or a pipe is written as it is; a new file in its place is not what is wanted.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let mut file = fs::OpenOptions::new().write(true).open(path).map_err(Failure::file(path, "opening"))?;
-        return Ok(jsonl(store, session, &mut file)?);
+        return Ok(writing.write(store, session, &mut file)?);
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
@@ -141,18 +207,12 @@ fn write(store: &dyn SessionPersistence, session: &SessionId, path: &Path) -> Re
         .suffix(".part")
         .tempfile_in(folder)
         .map_err(Failure::file(path, "making the file"))?;
-    let report = jsonl(store, session, &mut file)?;
+    let report = writing.write(store, session, &mut file)?;
     file.as_file().sync_all().map_err(Failure::file(path, "writing"))?;
     file.persist(path).map_err(|failed| Failure::file(path, "naming the file")(failed.error))?;
     Ok(report)
 }
 
-fn tell(session: &SessionId, path: &Path, report: ExportReport) {
-    note(&format!(
-        "{} events, {}: {} in {}",
-        report.events,
-        size(report.bytes),
-        visible(session.as_str()),
-        visible(&path.display().to_string())
-    ));
+fn tell(session: &SessionId, path: &Path, report: &str) {
+    note(&format!("{report}: {} in {}", visible(session.as_str()), visible(&path.display().to_string())));
 }
