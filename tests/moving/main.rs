@@ -1,6 +1,7 @@
 //! Logs that move: between stores, into archives and back, out of the databases and folders of DSH.
 
 mod archives;
+mod databases;
 mod equality;
 mod hostile_archives;
 mod logs;
