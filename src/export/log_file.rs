@@ -147,10 +147,10 @@ fn foreign(start: &[u8]) -> Option<&'static str> {
     let kinds: [(&[u8], &str); 6] = [
         (b"\xff\xfe", "the file starts with a byte-order mark of UTF-16 (FF FE); save it as UTF-8 without one"),
         (b"\xfe\xff", "the file starts with a byte-order mark of UTF-16 (FE FF); save it as UTF-8 without one"),
-        (b"SQLite format 3\0", "the file is an SQLite database and no log file"),
+        (b"SQLite format 3\0", "this is an SQLite database and no log; import the file by its path"),
         (b"\x28\xb5\x2f\xfd", "the file is compressed (zstd); decompress it first"),
         (b"\x1f\x8b", "the file is compressed (gzip); decompress it first"),
-        (b"PK\x03\x04", "the file is a ZIP archive; unpack it first"),
+        (b"PK\x03\x04", "this is a ZIP archive and no log; import the file by its path, or unpack it first"),
     ];
     kinds.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, what)| *what)
 }

@@ -147,7 +147,7 @@ fn the_standard_input_can_be_imported() {
 fn a_wrong_path_leaves_no_store_behind() {
     let folder = Folder::new();
     folder.run(&["import", "absent.jsonl"]).failed("Io", &["absent.jsonl"]);
-    folder.run(&["import", "."]).failed("Io", &["is a directory"]);
+    folder.run(&["import", "."]).failed("UnsupportedSource", &["."]);
     assert!(folder.content().is_empty());
 }
 
