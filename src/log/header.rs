@@ -247,7 +247,7 @@ impl SessionHeader {
     /// [`InvalidRecord`] names what is wrong: invalid UTF-8 with its byte, no session header, an unknown key, a missing
     /// one, one given twice, a value of the wrong kind, an id that cannot be used.
     pub fn parse(line: &[u8]) -> Result<Self, InvalidRecord> {
-        let line = text::utf8(line)?;
+        let line = text::one_line(line)?;
         let entries = text::object(line)?;
         let value = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, v)| *v);
         let required = |key: &str| value(key).ok_or_else(|| missing(key));
@@ -392,6 +392,7 @@ mod tests {
         assert!(refused(&with("").replace(",\"delegationDepth\":0", "")).contains("delegationDepth"));
         assert!(refused(&with("").replace("\"isSeeded\":false,", "")).contains("isSeeded"));
         assert!(refused(r#"{"type":"turn/start","seq":0,"time":0,"data":{}}"#).contains("not a session header"));
+        assert!(refused(&with(",\n\"cwd\":\"/w\"")).contains("one line"));
         assert!(refused("[]").contains("not a JSON object"));
         assert!(refused("\u{feff}{}").contains("not a JSON object"));
     }

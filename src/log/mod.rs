@@ -11,6 +11,8 @@ mod seq;
 pub mod text;
 mod vocabulary;
 
+#[cfg(feature = "jsonl")]
+pub(crate) use event::PACKED_ROW_TYPES;
 pub use event::{InvalidRecord, SessionEvent, SurfaceOp};
 pub use header::{Origin, SessionHeader};
 pub use id::{InvalidSessionId, SessionId};

@@ -20,7 +20,7 @@ use super::{InvalidRecord, Json, Seq, SessionEvent, SurfaceOp};
 /// [`InvalidRecord`] names what is wrong: invalid UTF-8 with its byte, an unknown key, a missing one, one given twice, a
 /// value of the wrong kind.
 pub fn parse_event(line: &[u8]) -> Result<SessionEvent, InvalidRecord> {
-    let line = utf8(line)?;
+    let line = one_line(line)?;
     let mut keys = Vec::with_capacity(Key::ALL.len());
     let mut values: [Option<&RawValue>; Key::ALL.len()] = [None; Key::ALL.len()];
     for (name, value) in object(line)? {
@@ -76,12 +76,12 @@ pub fn parse_event(line: &[u8]) -> Result<SessionEvent, InvalidRecord> {
 /// `line` is another text, in which the data is found by its place from the side that did not move.
 fn envelope_of(line: &str, data: &str, keys: &[Key], event: &SessionEvent, moved: bool) -> Envelope {
     let mut rendered = String::with_capacity(line.len());
-    write_in_order(&mut rendered, event, &Key::ALL);
+    write_in_order(&mut rendered, event, &Key::ALL, push_seqs);
     if rendered == line {
         return Envelope::Standard;
     }
     rendered.clear();
-    write_in_order(&mut rendered, event, keys);
+    write_in_order(&mut rendered, event, keys, push_seqs);
     if rendered == line {
         return Envelope::Ordered(keys.into());
     }
@@ -105,9 +105,18 @@ fn around<'a>(whole: &'a str, part: &str) -> (&'a str, &'a str) {
 
 /// Appends the line of `event`, without a line feed.
 pub(crate) fn write_event(out: &mut String, event: &SessionEvent) {
+    write_event_with(out, event, push_seqs);
+}
+
+/// How a list of seqs is written.
+pub(crate) type PushSeqs = fn(&mut String, &[Seq]);
+
+/// Appends the line of `event`, without a line feed, its list of seqs written by `push_seqs` unless the event remembers
+/// how it was spelled.
+pub(crate) fn write_event_with(out: &mut String, event: &SessionEvent, push_seqs: PushSeqs) {
     match event.envelope() {
-        Envelope::Standard => write_in_order(out, event, &Key::ALL),
-        Envelope::Ordered(keys) => write_in_order(out, event, keys),
+        Envelope::Standard => write_in_order(out, event, &Key::ALL, push_seqs),
+        Envelope::Ordered(keys) => write_in_order(out, event, keys, push_seqs),
         Envelope::Spelled { line, data_at } => {
             out.push_str(&line[..*data_at]);
             out.push_str(event.data.as_str());
@@ -116,7 +125,7 @@ pub(crate) fn write_event(out: &mut String, event: &SessionEvent) {
     }
 }
 
-fn write_in_order(out: &mut String, event: &SessionEvent, keys: &[Key]) {
+fn write_in_order(out: &mut String, event: &SessionEvent, keys: &[Key], push_seqs: PushSeqs) {
     let mut before = '{';
     for key in keys {
         let present = match key {
@@ -218,8 +227,14 @@ pub(crate) fn stored_event(
     Ok(event)
 }
 
-pub(super) fn utf8(line: &[u8]) -> Result<&str, InvalidRecord> {
-    std::str::from_utf8(line).map_err(|e| InvalidRecord::new(format!("invalid UTF-8 at byte {}", e.valid_up_to())))
+/// One line of text. A line feed between two tokens would break the line where it is stored.
+pub(super) fn one_line(line: &[u8]) -> Result<&str, InvalidRecord> {
+    let line = std::str::from_utf8(line)
+        .map_err(|e| InvalidRecord::new(format!("invalid UTF-8 at byte {}", e.valid_up_to())))?;
+    match line.find('\n') {
+        None => Ok(line),
+        Some(at) => Err(InvalidRecord::new(format!("line feed at byte {at}; a record stands on one line"))),
+    }
 }
 
 /// The entries of a JSON object in their order, each value as its text.
