@@ -106,6 +106,7 @@ impl Log {
 
 impl Storage for Memory {
     type Key = u64;
+    type Lease = ();
 
     fn find(&self, id: &SessionId) -> Result<Option<Stored<u64>>> {
         let sessions = self.lock();
@@ -116,7 +117,11 @@ impl Storage for Memory {
         }))
     }
 
-    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<u64> {
+    fn lease(&self, _: &SessionId, _: &u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<(u64, ())> {
         let mut sessions = self.lock();
         if sessions.by_id.contains_key(header.id()) {
             return Err(Error::AlreadyExists { session: header.id().clone() });
@@ -134,10 +139,10 @@ impl Storage for Memory {
         };
         log.store(events, write);
         sessions.by_id.insert(header.id().clone(), log);
-        Ok(write)
+        Ok((write, ()))
     }
 
-    fn append(&self, id: &SessionId, key: &u64, events: &[SessionEvent]) -> Result<()> {
+    fn append(&self, id: &SessionId, key: &u64, (): &mut (), events: &[SessionEvent]) -> Result<()> {
         let mut sessions = self.lock();
         checks::check_contiguous(id, sessions.log(id, *key)?.events.len() as u64, events)?;
         sessions.writes += 1;

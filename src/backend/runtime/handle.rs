@@ -17,7 +17,8 @@ pub(super) struct Core<S: Storage> {
     pub(super) inherited: u64,
     pub(super) options: OpenOptions,
     /// Held by a writing call from start to end, so that they queue. Reads do not take it: they never wait for a disk.
-    pub(super) writing: Mutex<()>,
+    /// Holds the lease of a stored session that is open for writing.
+    pub(super) writing: Mutex<Option<S::Lease>>,
     pub(super) state: Mutex<State<S::Key>>,
 }
 
@@ -52,18 +53,8 @@ impl<S: Storage> Core<S> {
         Ok(())
     }
 
-    /// Refuses a stored log that the store's vocabulary does not know.
-    pub(super) fn check_interpretable(&self) -> Result<()> {
-        match self.state().place.clone() {
-            Place::Stored(key) => {
-                self.shared.storage.check_interpretable(self.header.id(), &key, &self.shared.vocabulary)
-            }
-            Place::Pending(_) => Ok(()),
-        }
-    }
-
     /// Waits for the handle's turn to write, and checks that it may.
-    fn turn(&self, operation: &'static str) -> Result<MutexGuard<'_, ()>> {
+    fn turn(&self, operation: &'static str) -> Result<MutexGuard<'_, Option<S::Lease>>> {
         self.check_open(operation)?;
         if self.options.access() == Access::Read {
             return Err(Error::ReadOnly { session: self.id().clone(), operation });
@@ -74,35 +65,37 @@ impl<S: Storage> Core<S> {
     }
 
     fn append(&self, events: &[SessionEvent]) -> Result<()> {
-        let _turn = self.turn("append")?;
+        let mut turn = self.turn("append")?;
         if events.is_empty() {
             return Ok(());
         }
         let place = self.state().place.clone();
-        match place {
-            Place::Stored(key) => self.shared.storage.append(self.id(), &key, events),
-            Place::Pending(_) => self.materialize(events),
+        match (place, &mut *turn) {
+            (Place::Stored(key), Some(lease)) => self.shared.storage.append(self.id(), &key, lease, events),
+            (Place::Stored(_), None) => Err(Error::OwnershipLost { session: self.id().clone() }),
+            (Place::Pending(_), lease) => self.materialize(lease, events),
         }
     }
 
     /// Stores the session with its first batch. Call it in the handle's turn.
-    fn materialize(&self, events: &[SessionEvent]) -> Result<()> {
-        let key = self.shared.storage.materialize(&self.header, self.inherited, events)?;
+    fn materialize(&self, lease: &mut Option<S::Lease>, events: &[SessionEvent]) -> Result<()> {
+        let (key, taken) = self.shared.storage.materialize(&self.header, self.inherited, events)?;
+        *lease = Some(taken);
         self.state().place = Place::Stored(key);
         self.shared.claims.lock().set_stored(self.id());
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
-        let _turn = self.turn("flush")?;
-        self.store_pending()?;
+        let mut turn = self.turn("flush")?;
+        self.store_pending(&mut turn)?;
         self.shared.storage.sync()
     }
 
-    fn store_pending(&self) -> Result<()> {
+    fn store_pending(&self, lease: &mut Option<S::Lease>) -> Result<()> {
         let place = self.state().place.clone();
         match place {
-            Place::Pending(_) => self.materialize(&[]),
+            Place::Pending(_) => self.materialize(lease, &[]),
             Place::Stored(_) => Ok(()),
         }
     }
@@ -110,7 +103,7 @@ impl<S: Storage> Core<S> {
     /// The part of a flush of the whole store that is this handle's. A handle that was closed has nothing left to do.
     pub(super) fn join_flush(&self) -> Result<()> {
         match self.turn("flush") {
-            Ok(_turn) => self.store_pending(),
+            Ok(mut turn) => self.store_pending(&mut turn),
             Err(Error::HandleClosed { .. }) => Ok(()),
             Err(other) => Err(other),
         }
@@ -159,10 +152,12 @@ impl<S: Storage> Core<S> {
     }
 
     fn close(&self) {
-        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut self.state().closed, true) {
             return;
         }
+        // The next writer of this store meets the claim first and the lease then, so they go the other way round.
+        drop(turn.take());
         if self.options.access() == Access::Write {
             self.shared.claims.lock().release(self.id());
         }

@@ -8,14 +8,31 @@ pub(crate) trait Storage: Send + Sync + 'static {
     /// What finds one incarnation of a session again: never equal for a session that was removed and made anew.
     type Key: Clone + Send + Sync + 'static;
 
+    /// What keeps the writers of other stores over the same data off a session; given up when it is dropped.
+    type Lease: Send + 'static;
+
+    /// Whether an id is taken, whatever can be read of its session.
+    fn contains(&self, id: &SessionId) -> Result<bool> {
+        self.find(id).map(|stored| stored.is_some())
+    }
+
     /// Looks a stored session up; `Corruption` when its header is not what was stored.
     fn find(&self, id: &SessionId) -> Result<Option<Stored<Self::Key>>>;
 
-    /// Stores a new session with its first batch, which may be empty: `AlreadyExists`, or `NotContiguous` from 0.
-    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<Self::Key>;
+    /// Takes a stored session for writing: `AlreadyOwned` while another store has it, `NotFound` when it was removed.
+    fn lease(&self, id: &SessionId, key: &Self::Key) -> Result<Self::Lease>;
+
+    /// Takes a new session for writing and stores it with its first batch, which may be empty: `AlreadyExists`, or
+    /// `NotContiguous` from 0.
+    fn materialize(
+        &self,
+        header: &SessionHeader,
+        inherited: u64,
+        events: &[SessionEvent],
+    ) -> Result<(Self::Key, Self::Lease)>;
 
     /// Stores a batch that is not empty: `NotContiguous` with the stored next seq, `NotFound` when it was removed.
-    fn append(&self, id: &SessionId, key: &Self::Key, events: &[SessionEvent]) -> Result<()>;
+    fn append(&self, id: &SessionId, key: &Self::Key, lease: &mut Self::Lease, events: &[SessionEvent]) -> Result<()>;
 
     /// Checks the version and the types of a stored log without reading its events.
     fn check_interpretable(&self, id: &SessionId, key: &Self::Key, vocabulary: &Vocabulary) -> Result<()>;
@@ -35,7 +52,8 @@ pub(crate) trait Storage: Send + Sync + 'static {
         vocabulary: &Vocabulary,
     ) -> Result<Vec<Listed>>;
 
-    /// Removes a stored session with all that belongs to it; whether there was one.
+    /// Removes a stored session with all that belongs to it; whether there was one. `AlreadyOwned` while another store
+    /// writes it.
     fn remove(&self, id: &SessionId) -> Result<bool>;
 
     /// Makes all that was stored survive a loss of power.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::claims::Claims;
 use super::handle::{Core, Handle, Place, State};
-use super::{Listed, Storage};
+use super::{Listed, Storage, Stored};
 use crate::log::{SessionHeader, SessionId, Vocabulary};
 use crate::seam::{
     Access, CreateOptions, Cursor, Error, ListOrder, ListQuery, OpenOptions, Page, Position, Result, SessionHandle,
@@ -31,50 +31,71 @@ impl<S: Storage> Runtime<S> {
         let inherited = checks::check_create(header, options)?;
         // The look-up happens under the lock: of two creators one claims the id, and the other sees it claimed.
         let mut claims = self.shared.claims.lock();
-        if claims.is_claimed(header.id()) || self.shared.storage.find(header.id())?.is_some() {
+        if claims.is_claimed(header.id()) || self.shared.storage.contains(header.id())? {
             return Err(Error::AlreadyExists { session: header.id().clone() });
         }
         let number = claims.claim_pending(header, inherited)?;
-        let core = self.core(header.clone(), inherited, OpenOptions::write(), Place::Pending(number));
+        let core = self.core(header.clone(), inherited, OpenOptions::write(), Place::Pending(number), None);
         claims.set_core(header.id(), &core);
         Ok(Box::new(Handle(core)))
     }
 
     pub(crate) fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
-        if options.access() == Access::Read
-            && let Some(pending) = self.shared.claims.lock().pending(id).cloned()
-        {
-            let place = Place::Pending(pending.number);
-            return Ok(Box::new(Handle(self.core(pending.header, pending.inherited, options, place))));
-        }
-        let core = {
-            let mut claims = self.shared.claims.lock();
-            if options.access() == Access::Write {
-                claims.check_free(id)?;
+        match options.access() {
+            Access::Read => {
+                if let Some(pending) = self.shared.claims.lock().pending(id).cloned() {
+                    let place = Place::Pending(pending.number);
+                    let core = self.core(pending.header, pending.inherited, options, place, None);
+                    return Ok(Box::new(Handle(core)));
+                }
+                let Stored { key, header, inherited } = self.find_interpretable(id, options)?;
+                Ok(Box::new(Handle(self.core(header, inherited, options, Place::Stored(key), None))))
             }
-            let stored = self.shared.storage.find(id)?.ok_or_else(|| Error::NotFound { session: id.clone() })?;
-            let core = self.core(stored.header, stored.inherited, options, Place::Stored(stored.key));
-            if options.access() == Access::Write {
-                claims.claim(id)?;
-                claims.set_core(id, &core);
+            Access::Write => {
+                self.shared.claims.lock().check_free(id)?;
+                // Before the claim, so that an id without a session is never seen as claimed, and before the lease, so
+                // that a refusal leaves nothing behind.
+                let stored = self.find_interpretable(id, options)?;
+                let claim = self.claim(id)?;
+                let lease = self.shared.storage.lease(id, &stored.key)?;
+                // What another store wrote before the lease was taken counts.
+                let Stored { key, header, inherited } = self.find_interpretable(id, options)?;
+                let core = self.core(header, inherited, options, Place::Stored(key), Some(lease));
+                self.shared.claims.lock().set_core(id, &core);
+                claim.keep();
+                Ok(Box::new(Handle(core)))
             }
-            core
-        };
-        // A refusal drops the handle, and with it the claim.
-        let handle = Handle(core);
-        if !options.is_uninterpreted() {
-            handle.0.check_interpretable()?;
         }
-        Ok(Box::new(handle))
     }
 
-    fn core(&self, header: SessionHeader, inherited: u64, options: OpenOptions, place: Place<S::Key>) -> Arc<Core<S>> {
+    /// Finds a stored session, and checks that its log can be interpreted where that is asked for.
+    fn find_interpretable(&self, id: &SessionId, options: OpenOptions) -> Result<Stored<S::Key>> {
+        let stored = self.shared.storage.find(id)?.ok_or_else(|| Error::NotFound { session: id.clone() })?;
+        if !options.is_uninterpreted() {
+            self.shared.storage.check_interpretable(id, &stored.key, &self.shared.vocabulary)?;
+        }
+        Ok(stored)
+    }
+
+    fn claim<'a>(&'a self, id: &'a SessionId) -> Result<Claimed<'a, S>> {
+        self.shared.claims.lock().claim(id)?;
+        Ok(Claimed { shared: &self.shared, id })
+    }
+
+    fn core(
+        &self,
+        header: SessionHeader,
+        inherited: u64,
+        options: OpenOptions,
+        place: Place<S::Key>,
+        lease: Option<S::Lease>,
+    ) -> Arc<Core<S>> {
         Arc::new(Core {
             shared: self.shared.clone(),
             header,
             inherited,
             options,
-            writing: Mutex::new(()),
+            writing: Mutex::new(lease),
             state: Mutex::new(State { closed: false, place, seen: 0 }),
         })
     }
@@ -128,10 +149,26 @@ impl<S: Storage> Runtime<S> {
     }
 
     pub(crate) fn remove(&self, id: &SessionId) -> Result<bool> {
-        self.shared.claims.lock().claim(id)?;
-        let removed = self.shared.storage.remove(id);
-        self.shared.claims.lock().release(id);
-        removed
+        let _claim = self.claim(id)?;
+        self.shared.storage.remove(id)
+    }
+}
+
+/// A claim that is released with this value, unless a handle keeps it.
+struct Claimed<'a, S: Storage> {
+    shared: &'a Shared<S>,
+    id: &'a SessionId,
+}
+
+impl<S: Storage> Claimed<'_, S> {
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<S: Storage> Drop for Claimed<'_, S> {
+    fn drop(&mut self) {
+        self.shared.claims.lock().release(self.id);
     }
 }
 

@@ -188,19 +188,25 @@ impl Database {
 
 impl Storage for Database {
     type Key = SessionKey;
+    type Lease = ();
 
     fn find(&self, id: &SessionId) -> Result<Option<Stored<SessionKey>>> {
         let context = self.context().session(id);
         self.read(&context, |view| reader::find(view, id, &context))
     }
 
-    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<SessionKey> {
-        let context = self.context().session(header.id());
-        row::check_sizes(events, self.max_event_bytes, header.id())?;
-        self.write(&context, |writer| writer.materialize(header, inherited, events, &context))
+    fn lease(&self, _: &SessionId, _: &SessionKey) -> Result<()> {
+        Ok(())
     }
 
-    fn append(&self, id: &SessionId, key: &SessionKey, events: &[SessionEvent]) -> Result<()> {
+    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<(SessionKey, ())> {
+        let context = self.context().session(header.id());
+        row::check_sizes(events, self.max_event_bytes, header.id())?;
+        let key = self.write(&context, |writer| writer.materialize(header, inherited, events, &context))?;
+        Ok((key, ()))
+    }
+
+    fn append(&self, id: &SessionId, key: &SessionKey, (): &mut (), events: &[SessionEvent]) -> Result<()> {
         let context = self.context().session(id);
         row::check_sizes(events, self.max_event_bytes, id)?;
         self.write(&context, |writer| writer.append(id, key, events, &context))
