@@ -48,6 +48,7 @@
 //! | store | where | for |
 //! |---|---|---|
 //! | [`SqliteStore`] | one file, read by `sqlite3` and anything else that speaks SQL | the usual choice |
+//! | [`JsonlStore`] | a folder, one file a session, as DSH keeps them | sessions that exist already, and files that any tool can read |
 //! | [`MemoryStore`] | memory | tests, and the model that the others are held against |
 //!
 //! # Features
@@ -55,6 +56,7 @@
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `sqlite` | yes | [`SqliteStore`]; SQLite is compiled in |
+//! | `jsonl` | yes | [`JsonlStore`]; Zstandard is compiled in |
 //! | `contract` | no | `contract`, the suite of tests that every backend passes, for backends of your own |
 //! | `cli` | no | the `sessions` command |
 //!
@@ -68,6 +70,8 @@ mod log;
 mod seam;
 
 pub use crate::backend::MemoryStore;
+#[cfg(feature = "jsonl")]
+pub use crate::backend::{Encoding, JsonlOptions, JsonlStore};
 #[cfg(feature = "sqlite")]
 pub use crate::backend::{SqliteOptions, SqliteStore};
 pub use crate::log::{
@@ -76,7 +80,8 @@ pub use crate::log::{
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page,
-    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, checks,
+    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, TornTail,
+    checks,
 };
 
 /// The README's programs run as tests.

@@ -310,7 +310,7 @@ impl From<InvalidRecord> for Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The process.
+    /// The process; 0 where it left no record of itself.
     pub process: u32,
     /// Since when, in milliseconds since 1970.
     pub since: i64,
@@ -325,7 +325,10 @@ impl Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} since {} ms after 1970", self.process, self.since)
+        match self.process {
+            0 => f.write_str("another program"),
+            process => write!(f, "process {process} since {} ms after 1970", self.since),
+        }
     }
 }
 

@@ -12,4 +12,4 @@ pub use error::{Error, ErrorKind, FormatProblem, Holder, Result, Source};
 pub use handle::{Access, SeqRange, SessionHandle};
 pub use list::{Cursor, ListOrder, ListQuery, Page, Position};
 pub use persistence::{CreateOptions, OpenOptions, SessionPersistence};
-pub use snapshot::{Revision, SessionState, Snapshot};
+pub use snapshot::{Revision, SessionState, Snapshot, TornTail};

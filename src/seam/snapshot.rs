@@ -29,6 +29,26 @@ pub struct Snapshot {
     pub activity: u64,
     /// Who writes it now, where the store knows.
     pub owner: Option<Holder>,
+    /// What an unfinished write left behind the last event, where the backend sees it without reading the log. It is
+    /// never given to a reader, and the next append removes it. A write that is under way elsewhere looks the same.
+    pub torn_tail: Option<TornTail>,
+}
+
+/// What an unfinished write left at the end of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TornTail {
+    /// The seq that comes next: the log ends before it.
+    pub seq: u64,
+    /// How many bytes stand behind the end.
+    pub bytes: u64,
+}
+
+impl TornTail {
+    /// A torn tail, for a backend.
+    pub fn new(seq: u64, bytes: u64) -> Self {
+        Self { seq, bytes }
+    }
 }
 
 impl Snapshot {
@@ -44,6 +64,7 @@ impl Snapshot {
             last_time: None,
             activity: 0,
             owner: None,
+            torn_tail: None,
         }
     }
 
@@ -59,6 +80,7 @@ impl Snapshot {
             last_time: None,
             activity: 0,
             owner: None,
+            torn_tail: None,
         }
     }
 }
