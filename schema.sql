@@ -4,8 +4,8 @@
 -- version in `PRAGMA user_version`. Tables, views and indexes of your own beside them are welcome.
 --
 -- The triggers refuse every change of the crate's tables by any other program. The crate's one writing connection runs
--- with triggers off and makes the same checks itself, once a batch: run for each row they would make a bulk append a
--- third slower.
+-- with triggers off and makes the same checks itself, once a batch: run for each row they made a bulk append 15 to 30 per
+-- cent slower (benches/immutability.rs).
 
 PRAGMA application_id = 0x53655065;
 PRAGMA user_version = 1;

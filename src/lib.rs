@@ -4,7 +4,8 @@
 //! **host** creates or opens a session through [`SessionPersistence`], gets a [`SessionHandle`], and reads and appends
 //! through it, without knowing which backend is behind it.
 //!
-//! ```
+#![cfg_attr(feature = "sqlite", doc = "```")]
+#![cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
 //! use session_persistence::{
 //!     CreateOptions, OpenOptions, SeqRange, SessionEvent, SessionHeader, SessionId, SessionPersistence, SqliteStore,
 //!     payload::TurnStart,
@@ -47,16 +48,16 @@
 //!
 //! | store | where | for |
 //! |---|---|---|
-//! | [`SqliteStore`] | one file, read by `sqlite3` and anything else that speaks SQL | the usual choice |
-//! | [`JsonlStore`] | a folder, one file a session, as DSH keeps them | sessions that exist already, and files that any tool can read |
+//! | `SqliteStore` | one file, read by `sqlite3` and anything else that speaks SQL | the usual choice |
+//! | `JsonlStore` | a folder, one file a session, as DSH keeps them | sessions that exist already, and files that any tool can read |
 //! | [`MemoryStore`] | memory | tests, and the model that the others are held against |
 //!
 //! # Features
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
-//! | `sqlite` | yes | [`SqliteStore`]; SQLite is compiled in |
-//! | `jsonl` | yes | [`JsonlStore`]; Zstandard is compiled in |
+//! | `sqlite` | yes | `SqliteStore`; SQLite is compiled in |
+//! | `jsonl` | yes | `JsonlStore`; Zstandard is compiled in |
 //! | `contract` | no | `contract`, the suite of tests that every backend passes, for backends of your own |
 //! | `cli` | no | the `sessions` command |
 //!
@@ -65,7 +66,12 @@
 //! The log format is that of DeepSeek Harness (DSH), version 3. Logs of the versions 0 to 2 are stored, listed and
 //! exported as they are.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod backend;
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod export;
 mod log;
 mod seam;
 

@@ -27,6 +27,14 @@ fn a_line_in_any_order_and_spelling_comes_back_as_it_was() {
 }
 
 #[test]
+fn a_carriage_return_at_the_end_of_a_line_is_no_part_of_the_event() {
+    let line = r#"{"type":"x","seq":0,"time":1,"data":null}"#;
+    assert_eq!(event(&format!("{line}\r")), event(line));
+    let odd = r#"{ "type":"x","seq":0,"time":1,"data":null}"#;
+    assert_eq!(event(&format!("{odd}\r")).to_line(), odd);
+}
+
+#[test]
 fn ranges_are_expanded_and_the_rest_of_the_line_stays() {
     let made = event(r#"{"type":"x","seq":9,"time":1,"data":[],"sourceEventSeqs":[1,[3,5],7]}"#);
     assert_eq!(made.to_line(), r#"{"type":"x","seq":9,"time":1,"data":[],"sourceEventSeqs":[1,3,4,5,7]}"#);

@@ -79,7 +79,9 @@ impl Sessions {
 impl Log {
     fn store(&mut self, events: &[SessionEvent], write: u64) {
         self.size_bytes += events.iter().map(|e| e.to_line().len() as u64 + 1).sum::<u64>();
-        if let Some(mark) = events.iter().filter_map(checks::inherited_mark).last() {
+        if checks::has_seed_mark(&self.header)
+            && let Some(mark) = events.iter().rev().find_map(checks::inherited_mark)
+        {
             self.inherited = mark.get();
         }
         self.events.extend_from_slice(events);

@@ -10,5 +10,7 @@ mod sqlite;
 #[cfg(feature = "jsonl")]
 pub use jsonl::{Encoding, JsonlOptions, JsonlStore};
 pub use memory::MemoryStore;
+#[cfg(feature = "cli")]
+pub(crate) use sqlite::sql;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};

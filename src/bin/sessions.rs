@@ -1,1 +1,5 @@
-fn main() {}
+//! The `sessions` command.
+
+fn main() -> std::process::ExitCode {
+    session_persistence::cli::run()
+}

@@ -239,7 +239,7 @@ impl SessionHeader {
         out.push('}');
     }
 
-    /// Reads the first line of a log, without its line feed. Formats 0 to 3 are checked to the last key; of a newer
+    /// Reads the first line of a log, without its line feed; carriage returns at its end are no part of it. Formats 0 to 3 are checked to the last key; of a newer
     /// format the keys known here are read, and the rest is kept in the line.
     ///
     /// # Errors

@@ -8,10 +8,11 @@ mod json;
 mod lossless;
 pub mod payload;
 mod seq;
+#[cfg(feature = "sqlite")]
+pub(crate) mod stored;
 pub mod text;
 mod vocabulary;
 
-#[cfg(feature = "jsonl")]
 pub(crate) use event::PACKED_ROW_TYPES;
 pub use event::{InvalidRecord, SessionEvent, SurfaceOp};
 pub use header::{Origin, SessionHeader};

@@ -12,7 +12,7 @@ use super::event::{MAX_TIME, Rare, earlier};
 use super::json::push_string;
 use super::{InvalidRecord, Json, Seq, SessionEvent, SurfaceOp};
 
-/// Reads one line of a log, without its line feed, as an event. Takes any key order and white space, and keeps `data`
+/// Reads one line of a log, without its line feed, as an event; carriage returns at its end are no part of it. Takes any key order and white space, and keeps `data`
 /// verbatim. `sourceEventSeqs` may hold ranges `[first,last]` as files store them; the event has the plain list.
 ///
 /// # Errors
@@ -188,47 +188,10 @@ pub(crate) fn push_surface_op(out: &mut String, op: &SurfaceOp) {
     out.push('}');
 }
 
-/// The values of an event as a store holds them beside its seq, time and data.
-#[derive(Debug, Default)]
-pub(crate) struct StoredValues<'a> {
-    pub(crate) source_event_seqs: Option<&'a str>,
-    pub(crate) surface_op: Option<&'a str>,
-    pub(crate) ignorable: bool,
-    pub(crate) envelope: Option<&'a str>,
-}
-
-/// Rebuilds an event from stored values.
-pub(crate) fn stored_event(
-    event_type: &str,
-    seq: u64,
-    time: i64,
-    data: &str,
-    rest: &StoredValues<'_>,
-) -> Result<SessionEvent, InvalidRecord> {
-    let mut event = SessionEvent::new(event_type, seq, time, Json::trusted(data))?;
-    if rest.source_event_seqs.is_some() || rest.surface_op.is_some() || rest.ignorable || rest.envelope.is_some() {
-        let json = |text| serde_json::from_str::<&RawValue>(text).map_err(|_| not_json(text));
-        event.rare = Some(
-            Rare {
-                source_event_seqs: match rest.source_event_seqs {
-                    Some(text) => Some(source_event_seqs(text, event.seq)?.0),
-                    None => None,
-                },
-                surface_op: match rest.surface_op {
-                    Some(text) => Some(surface_op(json(text)?, rest.ignorable)?),
-                    None => None,
-                },
-                ignorable: rest.ignorable,
-                envelope: Envelope::from_code(rest.envelope)?,
-            }
-            .into(),
-        );
-    }
-    Ok(event)
-}
-
-/// One line of text. A line feed between two tokens would break the line where it is stored.
+/// One line of text. A carriage return before the line feed is white space of the file and no part of the record; a line
+/// feed between two tokens would break the line where it is stored.
 pub(super) fn one_line(line: &[u8]) -> Result<&str, InvalidRecord> {
+    let line = &line[..line.iter().rposition(|b| *b != b'\r').map_or(0, |last| last + 1)];
     let line = std::str::from_utf8(line)
         .map_err(|e| InvalidRecord::new(format!("invalid UTF-8 at byte {}", e.valid_up_to())))?;
     match line.find('\n') {
@@ -274,11 +237,9 @@ pub(super) fn object(line: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, Inval
     }
     let mut deserializer = serde_json::Deserializer::from_str(line);
     let entries = deserializer.deserialize_map(Entries).and_then(|entries| deserializer.end().map(|()| entries));
-    entries.map_err(|e| InvalidRecord::new(format!("not a JSON object: {e}")))
-}
-
-fn not_json(text: &str) -> InvalidRecord {
-    InvalidRecord::new(format!("{} is not JSON", excerpt(text)))
+    // The parser counts lines too, and sees one only: its "line 1" would contradict the line of the file.
+    entries
+        .map_err(|e| InvalidRecord::new(format!("not a JSON object: {e}").replace(" at line 1 column ", " at column ")))
 }
 
 /// The start of a text for a message.
@@ -315,7 +276,7 @@ fn milliseconds(value: &RawValue) -> Result<i64, InvalidRecord> {
     })
 }
 
-fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp, InvalidRecord> {
+pub(super) fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp, InvalidRecord> {
     if value.get() == "\"append\"" {
         return Ok(SurfaceOp::Append);
     }
@@ -342,7 +303,7 @@ fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp, InvalidRec
 }
 
 /// The plain list, and whether the text held ranges.
-fn source_event_seqs(text: &str, seq: Seq) -> Result<(Vec<Seq>, bool), InvalidRecord> {
+pub(super) fn source_event_seqs(text: &str, seq: Seq) -> Result<(Vec<Seq>, bool), InvalidRecord> {
     enum Item {
         One(u64),
         Range(u64, u64),

@@ -109,10 +109,19 @@ pub fn validate_stored_events(header: &SessionHeader, events: &[SessionEvent], v
 /// The inherited event count that a log itself tells: its seed length in formats 0 and 1, later the seq of the last
 /// event that marks the end of an inherited seed.
 pub fn inherited_event_count<'a>(header: &SessionHeader, events: impl IntoIterator<Item = &'a SessionEvent>) -> u64 {
-    header.seed_length().unwrap_or_else(|| events.into_iter().filter_map(inherited_mark).last().map_or(0, Seq::get))
+    match header.seed_length() {
+        Some(length) => length,
+        None if has_seed_mark(header) => events.into_iter().filter_map(inherited_mark).last().map_or(0, Seq::get),
+        None => 0,
+    }
 }
 
-/// The seq of an event that marks the end of an inherited seed.
+/// Whether the log of such a header marks the end of its inherited seed by an event.
+pub(crate) fn has_seed_mark(header: &SessionHeader) -> bool {
+    header.is_seeded() && header.seed_length().is_none()
+}
+
+/// The seq of an event that marks the end of an inherited seed, in a log that [has such marks](has_seed_mark).
 pub(crate) fn inherited_mark(event: &SessionEvent) -> Option<Seq> {
     let marks = event.event_type() == END_SEED && event.data_as::<EndSeed>().is_ok_and(|d| d.inherited);
     marks.then(|| event.seq())
@@ -168,6 +177,8 @@ mod tests {
         let mark = |seq, data: &str| SessionEvent::new(END_SEED, seq, 0, Json::parse(data).unwrap()).unwrap();
         let events = [mark(0, r#"{"inherited":true}"#), mark(1, "{}"), mark(2, r#"{"inherited":true}"#), mark(3, "{}")];
         assert_eq!(inherited_event_count(&header().with_seed(), &events), 2);
-        assert_eq!(inherited_event_count(&header(), []), 0);
+        assert_eq!(inherited_event_count(&header(), &events), 0, "no seed, so no mark counts");
+        let old = SessionHeader::parse(br#"{"type":"session","version":0,"id":"s","createdAt":0,"seedLength":1}"#);
+        assert_eq!(inherited_event_count(&old.unwrap(), &events), 1, "the header tells");
     }
 }

@@ -431,7 +431,11 @@ impl Storage for Files {
         }
         let folder = &key.0.place.folder;
         match lock_session(&*self.disk, folder, id, &self.context(id))? {
-            Some(lock) => Ok(Lease::new(folder.clone(), lock, self.memo.slot(&key.0.path))),
+            Some(lock) => {
+                // What another process wrote and never flushed is acknowledged as well.
+                self.unsynced.add_log(&key.0.path);
+                Ok(Lease::new(folder.clone(), lock, self.memo.slot(&key.0.path)))
+            }
             None => Err(Error::NotFound { session: id.clone() }),
         }
     }
@@ -470,9 +474,7 @@ impl Storage for Files {
             Err(e) => return Err(context.writing(&path, e)),
         }
         let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
-        for path in [Some(&*folder), folder.parent(), Some(self.layout.root())].into_iter().flatten() {
-            self.unsynced.add_folder(path);
-        }
+        self.unsynced.add_log(&path);
         guard(&self.folders).insert(id.clone(), folder.clone());
 
         let slot = self.memo.slot(&path);

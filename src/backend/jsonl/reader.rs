@@ -104,7 +104,9 @@ impl Log {
     fn add(&mut self, event: &SessionEvent, keep: usize) {
         self.count += 1;
         self.last_time = Some(event.time());
-        if let Some(mark) = checks::inherited_mark(event).filter(|_| self.header.seed_length().is_none()) {
+        if checks::has_seed_mark(&self.header)
+            && let Some(mark) = checks::inherited_mark(event)
+        {
             self.inherited = mark.get();
         }
         self.note_type(event);

@@ -204,7 +204,7 @@ mod tests {
             r#"{"type":"x","seq":9,"time":1,"data":[],"sourceEventSeqs":[1,2,3,4,6]}"#,
             r#"{"type":"x","sourceEventSeqs":[1,2,3],"seq":9,"time":1,"data":{"sourceEventSeqs":[1,2,3]}}"#,
             r#"{"type":"x","seq":9,"time":1,"data":[],"sourceEventSeqs":[ 1,2,3,4 ]}"#,
-            "{\"type\":\"x\",\"seq\":9,\"time\":1,\"data\":[]}\r",
+            r#"{ "type":"x", "data" : [ ],"time":1,"seq":9 }"#,
         ] {
             let event = text::parse_event(line.as_bytes()).unwrap();
             for version in 0..4 {

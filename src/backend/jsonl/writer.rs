@@ -163,8 +163,10 @@ impl Unsynced {
         }
     }
 
-    pub(super) fn add_folder(&self, path: &Path) {
-        self.pending().folders.insert(path.to_owned());
+    /// Adds a log file with the folders that lead to it: those of its session, its project and its root.
+    pub(super) fn add_log(&self, path: &Path) {
+        self.add_file(path);
+        self.pending().folders.extend(path.ancestors().skip(1).take(3).map(Path::to_owned));
     }
 
     /// Syncs all; what fails stays to be synced, and the rest is synced all the same.
@@ -183,7 +185,7 @@ impl Unsynced {
         folders.sort_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
         for path in folders {
             if let Err(e) = gone_is_fine(disk.sync_dir(&path)) {
-                self.add_folder(&path);
+                self.pending().folders.insert(path.clone());
                 failures.push((path, e));
             }
         }

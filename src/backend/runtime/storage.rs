@@ -56,7 +56,7 @@ pub(crate) trait Storage: Send + Sync + 'static {
     /// writes it.
     fn remove(&self, id: &SessionId) -> Result<bool>;
 
-    /// Makes all that was stored survive a loss of power.
+    /// Makes all that was stored, by whatever process, survive a loss of power.
     fn sync(&self) -> Result<()>;
 }
 

@@ -1,5 +1,6 @@
 //! [`Runtime`]: a store of sessions over a backend's storage.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::claims::Claims;
@@ -20,11 +21,20 @@ pub(super) struct Shared<S: Storage> {
     pub(super) storage: S,
     pub(super) vocabulary: Vocabulary,
     pub(super) claims: Claims<S>,
+    /// Whether a handle of this store was ever opened for writing.
+    pub(super) has_written: AtomicBool,
 }
 
 impl<S: Storage> Runtime<S> {
     pub(crate) fn new(storage: S, vocabulary: Vocabulary) -> Self {
-        Self { shared: Arc::new(Shared { storage, vocabulary, claims: Claims::new() }) }
+        Self {
+            shared: Arc::new(Shared {
+                storage,
+                vocabulary,
+                claims: Claims::new(),
+                has_written: AtomicBool::new(false),
+            }),
+        }
     }
 
     pub(crate) fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
@@ -37,6 +47,7 @@ impl<S: Storage> Runtime<S> {
         let number = claims.claim_pending(header, inherited)?;
         let core = self.core(header.clone(), inherited, OpenOptions::write(), Place::Pending(number), None);
         claims.set_core(header.id(), &core);
+        self.shared.has_written.store(true, Ordering::Release);
         Ok(Box::new(Handle(core)))
     }
 
@@ -62,6 +73,7 @@ impl<S: Storage> Runtime<S> {
                 let Stored { key, header, inherited } = self.find_interpretable(id, options)?;
                 let core = self.core(header, inherited, options, Place::Stored(key), Some(lease));
                 self.shared.claims.lock().set_core(id, &core);
+                self.shared.has_written.store(true, Ordering::Release);
                 claim.keep();
                 Ok(Box::new(Handle(core)))
             }
@@ -144,7 +156,10 @@ impl<S: Storage> Runtime<S> {
     pub(crate) fn flush(&self) -> Result<()> {
         let writers = self.shared.claims.lock().writers();
         let mut failures: Vec<_> = writers.iter().filter_map(|core| core.join_flush().err()).collect();
-        failures.extend(self.shared.storage.sync().err());
+        // A store that was only read has nothing to flush, and may stand where nothing can be written.
+        if self.shared.has_written.load(Ordering::Acquire) {
+            failures.extend(self.shared.storage.sync().err());
+        }
         Error::collect(failures)
     }
 

@@ -1,6 +1,7 @@
 //! Connections: one way to set one up, and a pool of those that read.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use r2d2::{ManageConnection, Pool, PooledConnection};
@@ -13,25 +14,78 @@ use crate::seam::Result;
 /// More readers than this at once wait for each other.
 const MAX_READERS: u32 = 8;
 
+/// How long a store that is dropped waits for its reading connections to close.
+const CLOSING: Duration = Duration::from_secs(5);
+
 /// The connections that read.
 pub(super) struct Readers {
     pool: Pool<Reading>,
     reading: Reading,
+    // Dropped behind the pool.
+    _closing: Closing,
+}
+
+/// How many reading connections are open.
+#[derive(Default)]
+struct Open {
+    count: Mutex<u64>,
+    closed: Condvar,
+}
+
+/// Waits, when it is dropped, until no reading connection is open. The pool opens them in threads of its own, and the last
+/// thread to know the pool closes what it holds: without the wait the process may end before SQLite has put away the
+/// files beside the database.
+struct Closing(Arc<Open>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        let open = self.0.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = self.0.closed.wait_timeout_while(open, CLOSING, |open| *open > 0);
+        if closed.is_ok_and(|(_, waited)| waited.timed_out()) {
+            log::warn!("reading connections are still open after {CLOSING:?}");
+        }
+    }
+}
+
+/// A connection that reads.
+pub(super) struct Reader {
+    pub(super) connection: Connection,
+    // Dropped behind the connection.
+    _counted: Counted,
+}
+
+struct Counted(Arc<Open>);
+
+impl Counted {
+    fn new(open: &Arc<Open>) -> Self {
+        *open.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(open.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        *self.0.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.closed.notify_all();
+    }
 }
 
 impl Readers {
     /// Opens the first one, so that what is wrong with the database is told here and not at the first call.
     pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
-        let reading = Reading { path: path.to_owned(), busy_timeout };
+        let reading = Reading { path: path.to_owned(), busy_timeout, open: Arc::default() };
         let first = reading.connect().map_err(|e| Context::store(path).sqlite(e))?;
-        first.query_row("SELECT store_id FROM store", [], |_| Ok(())).map_err(|e| Context::store(path).sqlite(e))?;
+        first
+            .connection
+            .query_row("SELECT store_id FROM store", [], |_| Ok(()))
+            .map_err(|e| Context::store(path).sqlite(e))?;
         let pool = Pool::builder()
             .max_size(MAX_READERS)
             .min_idle(Some(0))
             .test_on_check_out(false)
             .connection_timeout(busy_timeout.max(Duration::from_millis(1)))
             .build_unchecked(reading.clone());
-        Ok(Self { pool, reading })
+        Ok(Self { pool, _closing: Closing(reading.open.clone()), reading })
     }
 
     pub(super) fn get(&self, context: &Context<'_>) -> Result<PooledConnection<Reading>> {
@@ -52,24 +106,26 @@ impl Readers {
 pub(super) struct Reading {
     path: PathBuf,
     busy_timeout: Duration,
+    open: Arc<Open>,
 }
 
 impl ManageConnection for Reading {
-    type Connection = Connection;
+    type Connection = Reader;
     type Error = rusqlite::Error;
 
-    fn connect(&self) -> Result<Connection, rusqlite::Error> {
+    fn connect(&self) -> Result<Reader, rusqlite::Error> {
+        let counted = Counted::new(&self.open);
         // Not opened read-only: the last connection to close would then leave the files beside the database behind.
         let connection = open(&self.path, self.busy_timeout)?;
         connection.pragma_update(None, "query_only", true)?;
-        Ok(connection)
+        Ok(Reader { connection, _counted: counted })
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<(), rusqlite::Error> {
-        connection.query_row("SELECT 1", [], |_| Ok(()))
+    fn is_valid(&self, reader: &mut Reader) -> Result<(), rusqlite::Error> {
+        reader.connection.query_row("SELECT 1", [], |_| Ok(()))
     }
 
-    fn has_broken(&self, _: &mut Connection) -> bool {
+    fn has_broken(&self, _: &mut Reader) -> bool {
         false
     }
 }

@@ -5,6 +5,8 @@ mod failure;
 mod reader;
 mod row;
 mod schema;
+#[cfg(feature = "cli")]
+pub(crate) mod sql;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -171,7 +173,7 @@ impl Database {
             work(&view)
         };
         match &self.readers {
-            Some(readers) => in_view(&*readers.get(context)?),
+            Some(readers) => in_view(&readers.get(context)?.connection),
             None => self.write(context, |writer| in_view(writer.connection())),
         }
     }
@@ -254,10 +256,6 @@ impl Storage for Database {
 
     fn sync(&self) -> Result<()> {
         let context = self.context();
-        match self.lock().as_mut() {
-            Some(writer) => writer.sync(&context),
-            // Nothing was written through this store.
-            None => Ok(()),
-        }
+        self.write(&context, |writer| writer.sync(&context))
     }
 }

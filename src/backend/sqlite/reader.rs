@@ -47,7 +47,7 @@ pub(super) fn find(view: &Connection, id: &SessionId, context: &Context<'_>) -> 
     let line: String = column(found, 2, context)?;
     let header = row::header(&line, column(found, 3, context)?, id.as_str(), incarnation)
         .map_err(|reason| corruption(id, None, reason))?;
-    let key = SessionKey::new(column(found, 0, context)?, incarnation);
+    let key = SessionKey::new(column(found, 0, context)?, incarnation, &header);
     Ok(Some(Stored { key, header, inherited: column(found, 4, context)? }))
 }
 

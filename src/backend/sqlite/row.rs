@@ -8,9 +8,10 @@ use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::failure::corruption;
-use crate::log::text::{self, StoredValues};
+use crate::log::stored::{StoredValues, stored_event};
+use crate::log::text::write_event;
 use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::{Error, Result};
+use crate::seam::{Error, Result, checks};
 
 /// Events a session can hold: the seq is the lower half of a row's key.
 const MAX_EVENTS: u64 = 1 << 32;
@@ -20,18 +21,20 @@ const MAX_EVENTS: u64 = 1 << 32;
 pub(super) struct SessionKey {
     pub(super) number: i64,
     pub(super) incarnation: i64,
+    /// Whether events of the log mark the end of an inherited seed.
+    pub(super) has_seed_mark: bool,
     /// The types of the session that are known to be noted already; saves a statement a type and append.
     noted_types: Arc<Mutex<HashSet<String>>>,
 }
 
 impl SessionKey {
-    pub(super) fn new(number: i64, incarnation: i64) -> Self {
-        Self { number, incarnation, noted_types: Arc::default() }
+    pub(super) fn new(number: i64, incarnation: i64, header: &SessionHeader) -> Self {
+        Self { number, incarnation, has_seed_mark: checks::has_seed_mark(header), noted_types: Arc::default() }
     }
 
     /// The key of an event's row.
     pub(super) fn row(&self, seq: u64) -> i64 {
-        (self.number << 32) | seq as i64
+        row_key(self.number, seq)
     }
 
     /// Whether a type is known to be noted in the database.
@@ -49,6 +52,11 @@ impl SessionKey {
     fn noted(&self) -> MutexGuard<'_, HashSet<String>> {
         self.noted_types.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The key of an event's row.
+pub(super) fn row_key(number: i64, seq: u64) -> i64 {
+    (number << 32) | seq as i64
 }
 
 /// The checksum of a header's or event's line.
@@ -113,10 +121,10 @@ pub(super) fn event(
         ignorable: !matches!(value(6)?, ValueRef::Null),
         envelope: text(7)?,
     };
-    let event = text::stored_event(required(1)?, seq, integer(2)?, required(3)?, &values)
+    let event = stored_event(required(1)?, seq, integer(2)?, required(3)?, &values)
         .map_err(|e| changed(format!("its row is not an event: {e}")))?;
     line.clear();
-    text::write_event(line, &event);
+    write_event(line, &event);
     if line_checksum(line, key.incarnation) != integer(8)? {
         return Err(changed("its row does not match its checksum".to_owned()));
     }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::connection::{open_writer, set_synchronous, set_up_writer};
 use super::failure::{Context, corruption};
-use super::row::{SessionKey, chained, line_checksum};
+use super::row::{SessionKey, chained, line_checksum, row_key};
 use super::schema;
 use crate::log::text::{push_seqs, push_surface_op, write_event};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
@@ -20,9 +20,10 @@ const INSERT_EVENT: &str = "INSERT INTO events \
      (key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 
-/// The connection that writes, and whether it has written what is not durable yet.
+/// The connection that writes.
 pub(super) struct Writer {
     connection: Connection,
+    /// Whether something may be stored that is not durable yet, by this writer or by one before it.
     unsynced: bool,
 }
 
@@ -37,7 +38,7 @@ struct Counters {
 
 impl Writer {
     pub(super) fn open(path: &Path, busy_timeout: Duration, context: &Context<'_>) -> Result<Self> {
-        Ok(Self { connection: open_writer(path, busy_timeout, context)?, unsynced: false })
+        Ok(Self { connection: open_writer(path, busy_timeout, context)?, unsynced: true })
     }
 
     pub(super) fn in_memory(context: &Context<'_>) -> Result<Self> {
@@ -92,7 +93,7 @@ impl Writer {
                     s.execute(params![id.as_str(), incarnation, line, checksum, inherited, line.len() as u64 + 1])
                 })
                 .map_err(failed)?;
-            let key = SessionKey::new(transaction.last_insert_rowid(), incarnation);
+            let key = SessionKey::new(transaction.last_insert_rowid(), incarnation, header);
             if events.is_empty() {
                 return Ok((key, Vec::new()));
             }
@@ -149,9 +150,8 @@ impl Writer {
                     .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
                     .optional()?;
                 let Some(number) = number else { return Ok(false) };
-                let key = SessionKey::new(number, 0);
-                let (first, behind) = (key.row(0), SessionKey::new(number + 1, 0).row(0));
-                transaction.execute("DELETE FROM events WHERE key >= ?1 AND key < ?2", [first, behind])?;
+                let keys = [row_key(number, 0), row_key(number + 1, 0)];
+                transaction.execute("DELETE FROM events WHERE key >= ?1 AND key < ?2", keys)?;
                 transaction.execute("DELETE FROM session_types WHERE session = ?1", [number])?;
                 transaction.execute("DELETE FROM sessions WHERE number = ?1", [number])?;
                 Ok(true)
@@ -239,7 +239,9 @@ fn store<'e>(
         counters.size_bytes += line.len() as u64 + 1;
         counters.last_time = Some(event.time());
         counters.chain = chained(counters.chain, checksum);
-        if let Some(mark) = checks::inherited_mark(event) {
+        if key.has_seed_mark
+            && let Some(mark) = checks::inherited_mark(event)
+        {
             counters.inherited = mark.get();
         }
         let event_type = event.event_type();

@@ -1,0 +1,165 @@
+//! `sessions export`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::list::size;
+use super::place::Place;
+use super::screen::{Screen, note, visible};
+use crate::export::{ExportReport, jsonl};
+use crate::log::SessionId;
+use crate::seam::{Error, ListQuery, SessionPersistence};
+
+/// Write sessions as JSONL: the header, then a line for each event
+#[derive(Args)]
+#[command(after_help = "\
+Any session can be exported, whether this build can interpret it or not. A file has its name only
+when it is whole. Existing files of the same name are replaced.
+
+Examples:
+  sessions export fix-login-loop > fix-login-loop.jsonl
+  sessions export a b c -o logs/
+  sessions export --all -o logs/")]
+pub(super) struct Export {
+    /// The sessions
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    sessions: Vec<SessionId>,
+    /// Every session of the store
+    #[arg(long)]
+    all: bool,
+    /// A file, a folder that is there or ends in /, or - for the standard output [default: -]
+    #[arg(short, long, value_name = "FILE|DIR|-")]
+    output: Option<PathBuf>,
+}
+
+impl Export {
+    pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        let target = Target::of(self.output, self.all || self.sessions.len() > 1)?;
+        let store = place.open()?;
+        let sessions = if self.all {
+            store.list(&ListQuery::default())?.items.into_iter().map(|snapshot| snapshot.id).collect()
+        } else {
+            self.sessions
+        };
+        match target {
+            Target::Output => {
+                for session in &sessions {
+                    jsonl(&*store, session, screen)?;
+                }
+                Ok(())
+            }
+            Target::File(path) => {
+                for session in &sessions {
+                    let report = write(&*store, session, &path)?;
+                    tell(session, &path, report);
+                }
+                Ok(())
+            }
+            Target::Folder(path) => write_all(&*store, &sessions, &path),
+        }
+    }
+}
+
+enum Target {
+    Output,
+    File(PathBuf),
+    Folder(PathBuf),
+}
+
+impl Target {
+    fn of(output: Option<PathBuf>, is_many: bool) -> Result<Self, Failure> {
+        let usage = |reason: &str| Err(Failure::Usage(reason.to_owned()));
+        match output {
+            Some(path) if path != Path::new("-") => {
+                let is_file = path.exists() && !path.is_dir();
+                if is_many && is_file {
+                    return usage(
+                        "several sessions go into a folder, and the output is a file: one file holds one session",
+                    );
+                }
+                let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+                Ok(if is_many || is_folder { Self::Folder(path) } else { Self::File(path) })
+            }
+            _ if is_many => usage("several sessions need a folder: add --output DIR"),
+            _ => Ok(Self::Output),
+        }
+    }
+}
+
+fn write_all(store: &dyn SessionPersistence, sessions: &[SessionId], folder: &Path) -> Result<(), Failure> {
+    create_folder(folder).map_err(Failure::file(folder, "making the folder"))?;
+    let mut failed = 0;
+    let mut written: HashMap<String, SessionId> = HashMap::new();
+    for session in sessions {
+        let path = folder.join(format!("{}.jsonl", session.escaped()));
+        let result = match written.insert(session.escaped().to_ascii_lowercase(), session.clone()) {
+            Some(other) if other != *session && is_same_file(&path, folder, &other) => Err(Error::InvalidArgument {
+                session: Some(session.clone()),
+                reason: format!(
+                    "its file would replace that of session {other:?}, as the disk of {} does not tell their names \
+                     apart; export it into another folder",
+                    folder.display()
+                ),
+            }
+            .into()),
+            _ => write(store, session, &path),
+        };
+        match result {
+            Ok(report) => tell(session, &path, report),
+            Err(failure) => {
+                failed += 1;
+                failure.tell();
+            }
+        }
+    }
+    if failed > 0 { Err(Failure::Reported) } else { Ok(()) }
+}
+
+/// Whether a file that was just written for another session answers to the name of this one.
+fn is_same_file(path: &Path, folder: &Path, other: &SessionId) -> bool {
+    let written = folder.join(format!("{}.jsonl", other.escaped()));
+    match (fs::canonicalize(path), fs::canonicalize(written)) {
+        (Ok(one), Ok(two)) => one == two,
+        _ => false,
+    }
+}
+
+fn write(store: &dyn SessionPersistence, session: &SessionId, path: &Path) -> Result<ExportReport, Failure> {
+    // A device or a pipe is written as it is; a new file in its place is not what is wanted.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let mut file = fs::OpenOptions::new().write(true).open(path).map_err(Failure::file(path, "opening"))?;
+        return Ok(jsonl(store, session, &mut file)?);
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".sessions-")
+        .suffix(".part")
+        .tempfile_in(folder)
+        .map_err(Failure::file(path, "making the file"))?;
+    let report = jsonl(store, session, &mut file)?;
+    file.as_file().sync_all().map_err(Failure::file(path, "writing"))?;
+    file.persist(path).map_err(|failed| Failure::file(path, "naming the file")(failed.error))?;
+    Ok(report)
+}
+
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn tell(session: &SessionId, path: &Path, report: ExportReport) {
+    note(&format!(
+        "{} events, {}: {} in {}",
+        report.events,
+        size(report.bytes),
+        visible(session.as_str()),
+        visible(&path.display().to_string())
+    ));
+}

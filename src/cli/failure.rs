@@ -1,0 +1,130 @@
+//! [`Failure`]: why the command did not do what it was asked for.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+
+use super::screen::{note, visible};
+use crate::export::{self, ImportError};
+use crate::seam::Error;
+
+/// Why the command did not do what it was asked for.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The store refused or failed.
+    Store(Error),
+    /// A file was not imported.
+    Import(ImportError),
+    /// A file of the user cannot be written or read.
+    File { path: PathBuf, doing: &'static str, source: io::Error },
+    /// The standard output cannot be written.
+    Output(io::Error),
+    /// The arguments make no sense together.
+    Usage(String),
+    /// Parts failed, and a line was written for each.
+    Reported,
+}
+
+impl Failure {
+    pub(super) fn file(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { path, doing, source }
+    }
+
+    /// Tells the user and gives the exit code.
+    pub(super) fn report(self) -> ExitCode {
+        match self {
+            // Whoever read the output has what they wanted.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Self::Usage(reason) => {
+                let error = super::Cli::command().error(clap::error::ErrorKind::ArgumentConflict, reason);
+                answer_of_the_parser(&error)
+            }
+            Self::Reported => ExitCode::FAILURE,
+            other => {
+                other.tell();
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// Writes the one line of this failure, where the command goes on with the next item.
+    pub(super) fn tell(&self) {
+        note(&format!("sessions: {}: {}", self.kind(), visible(&self.message())));
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().name(),
+            Self::Import(ImportError::Refused { .. }) => "InvalidLog",
+            Self::Import(ImportError::Conflict { .. }) => "Conflict",
+            Self::Import(ImportError::Store { source, .. } | ImportError::NotDurable { source, .. }) => {
+                source.kind().name()
+            }
+            Self::Import(ImportError::Unreadable { .. }) | Self::File { .. } | Self::Output(_) => "Io",
+            Self::Usage(_) => "Usage",
+            Self::Reported => "Failed",
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Store(error) => with_causes(error),
+            Self::Import(error) => with_causes(error),
+            Self::File { path, doing, source } => format!("{}: {doing} failed: {source}", path.display()),
+            Self::Output(error) => format!("writing to the standard output failed: {error}"),
+            Self::Usage(reason) => reason.clone(),
+            Self::Reported => "parts of it failed".to_owned(),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match export::write_failure(&error).map(io::Error::kind) {
+            Some(io::ErrorKind::BrokenPipe) => Self::Output(io::ErrorKind::BrokenPipe.into()),
+            _ => Self::Store(error),
+        }
+    }
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        Self::Import(error)
+    }
+}
+
+/// What is not a failure of the store or of a file, which are converted where they arise, is one of the output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut last = String::new();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let reason = error.to_string();
+        // Some libraries tell a cause in its effect as well, or wrap it in a number.
+        if text.contains(&reason) || (!last.is_empty() && reason.contains(&last)) {
+            break;
+        }
+        text += &format!(": {reason}");
+        last = reason;
+        cause = error.source();
+    }
+    text
+}
+
+/// Prints what the parser has to say, help and version included, and gives its exit code.
+pub(super) fn answer_of_the_parser(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+        Err(failed) => Failure::Output(failed).report(),
+    }
+}

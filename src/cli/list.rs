@@ -1,0 +1,193 @@
+//! `sessions list`.
+
+use std::num::NonZeroUsize;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::place::Place;
+use super::record::{Record, print_line, unreadable};
+use super::screen::{AnsiColor, BOLD, Screen, Style, color, note, visible};
+use super::table::{Cell, Column, Table};
+use super::time;
+use crate::log::{Origin, SessionHeader};
+use crate::seam::{Cursor, ListOrder, ListQuery, SessionPersistence, Snapshot};
+
+/// List sessions, most recently active first
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  sessions list --limit 20
+  sessions list --json | jq -r 'select(.eventCount > 100) | .id'")]
+pub(super) struct List {
+    /// One JSON object a line, and the cursor of the next page as the last
+    #[arg(long)]
+    json: bool,
+    /// At most N sessions [default: all]
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
+    /// Go on behind the page that gave this cursor
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<Cursor>,
+    /// What the order goes by
+    #[arg(long, value_enum, default_value_t = Sort::Activity)]
+    sort: Sort,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Sort {
+    /// The last write
+    Activity,
+    /// The time of creation
+    Created,
+}
+
+impl List {
+    pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        let store = place.open()?;
+        let mut query = ListQuery::default().with_order(match self.sort {
+            Sort::Activity => ListOrder::Activity,
+            Sort::Created => ListOrder::Created,
+        });
+        // Without a limit it is one page and not many: a session that is written meanwhile could slip between pages.
+        if let Some(limit) = self.limit {
+            query = query.with_limit(limit.get());
+        }
+        if let Some(cursor) = &self.cursor {
+            query = query.with_cursor(cursor.clone());
+        }
+        let page = store.list(&query)?;
+        if self.json {
+            for snapshot in &page.items {
+                Record::of(snapshot).print(screen)?;
+            }
+            if let Some(next) = &page.next {
+                print_line(screen, &Next { cursor: &next.to_string() })?;
+            }
+            return Ok(());
+        }
+        if page.items.is_empty() {
+            note(&format!("no sessions in {}", visible(&place.name().to_string_lossy())));
+            return Ok(());
+        }
+        print_table(screen, &page.items)?;
+        if let Some(next) = page.next {
+            note(&format!("there are more; the next page: add --cursor {next}"));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct Next<'a> {
+    cursor: &'a str,
+}
+
+/// Prints all sessions of a store for a person.
+pub(super) fn print_all(store: &dyn SessionPersistence, screen: &mut Screen) -> Result<(), Failure> {
+    let page = store.list(&ListQuery::default())?;
+    Ok(print_table(screen, &page.items)?)
+}
+
+fn print_table(screen: &mut Screen, snapshots: &[Snapshot]) -> std::io::Result<()> {
+    let mut table = Table::new(vec![
+        Column::text("SESSION"),
+        Column::text("ACTIVE"),
+        Column::number("EVENTS"),
+        Column::number("SIZE"),
+        Column::text("FOLDER"),
+        Column::text("NOTE"),
+    ]);
+    let now = time::now();
+    for snapshot in snapshots {
+        let header = snapshot.header.as_ref();
+        let active = snapshot.last_time.or_else(|| header.map(|h| h.created_at() as i64));
+        let state = unreadable(snapshot);
+        let name = if state.is_some() { color(AnsiColor::Red) } else { BOLD };
+        let (remark, style) = match (&snapshot.owner, state) {
+            (_, Some(state)) => (state, color(AnsiColor::Red)),
+            (Some(owner), None) => (format!("in use by process {}", owner.process), color(AnsiColor::Green)),
+            (None, None) => (header.and_then(descent).unwrap_or_default(), Style::new()),
+        };
+        table.push(vec![
+            Cell::painted(visible(snapshot.id.as_str()), name),
+            Cell::new(active.map(|t| time::ago(t, now)).unwrap_or_default()),
+            Cell::new(snapshot.event_count.map(|n| n.to_string()).unwrap_or_default()),
+            Cell::new(snapshot.size_bytes.map(size).unwrap_or_default()),
+            Cell::painted(header.and_then(SessionHeader::cwd).map(folder).unwrap_or_default(), color(AnsiColor::Cyan)),
+            Cell::painted(visible(&remark), style),
+        ]);
+    }
+    table.drop_empty_columns();
+    table.print(screen)
+}
+
+/// Where a session comes from.
+pub(super) fn descent(header: &SessionHeader) -> Option<String> {
+    let parent = header.parent_session()?;
+    let relation = match header.origin() {
+        Some(Origin::Subagent) => "subagent",
+        None if header.is_seeded() => "fork",
+        None => "child",
+    };
+    Some(format!("{relation} of {parent}"))
+}
+
+/// A number of bytes for a person.
+pub(super) fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["KB", "MB", "GB", "TB"] {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    let digits = usize::from(unit != "B" && value < 9.95);
+    format!("{value:.digits$} {unit}")
+}
+
+/// A folder in few columns: the home of the user is `~`, and of a long path the end is what tells.
+fn folder(cwd: &str) -> String {
+    const SHOWN: usize = 36;
+    let home = std::env::var("HOME").unwrap_or_default();
+    let below = cwd.strip_prefix(&home).filter(|rest| home.len() > 1 && (rest.is_empty() || rest.starts_with('/')));
+    let text = visible(&below.map_or_else(|| cwd.to_owned(), |rest| format!("~{rest}")));
+    let length = text.chars().count();
+    if length <= SHOWN {
+        return text;
+    }
+    let end: String = text.chars().skip(length - SHOWN + 1).collect();
+    format!("…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_two_or_three_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 KB"),
+            (9_949, "9.9 KB"),
+            (9_950, "10 KB"),
+            (999_499, "999 KB"),
+            (999_500, "1.0 MB"),
+            (52_428_800, "52 MB"),
+            (u64::MAX, "18446744 TB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn of_a_long_folder_the_end_is_shown() {
+        assert_eq!(folder("/srv/app"), "/srv/app");
+        let long = folder(&format!("/{}/src", "x".repeat(100)));
+        assert!(long.starts_with('…') && long.ends_with("/src") && long.chars().count() == 36, "{long}");
+    }
+}

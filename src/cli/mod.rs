@@ -1,0 +1,124 @@
+//! The `sessions` command, as a function that a host's own command can call too.
+//!
+//! Data goes to the standard output and everything else to the standard error. The exit code is 0 when all was done, 1
+//! when something failed, with one line that starts with `sessions:` and the kind of the failure, and 2 for a command
+//! line that makes no sense. When the reader of the output goes away, the command ends quietly.
+
+mod demo;
+mod demo_sessions;
+mod export;
+mod failure;
+mod import;
+mod list;
+mod place;
+mod record;
+mod screen;
+mod show;
+mod sql;
+mod stat;
+mod summary;
+mod table;
+mod time;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+use place::Place;
+use screen::Screen;
+
+const EXAMPLES: &str = "\
+Examples:
+  sessions demo                                   make a store of examples and show it
+  sessions list                                   the sessions of ./sessions.db, most recent first
+  sessions --store work.db show fix-login-loop    read one
+  sessions --store work.db export --all -o logs/  every session as a file of JSONL
+  sessions import logs/*.jsonl                    and back
+  sessions sql 'select type, count(*) from session_events group by type'";
+
+/// Look at, move and query stored sessions of AI agents.
+#[derive(Parser)]
+#[command(name = "sessions", version, max_term_width = 100, after_help = EXAMPLES, subcommand_required = true)]
+struct Cli {
+    /// The store: an SQLite file, or sqlite:PATH [default: $SESSIONS_STORE, else ./sessions.db]
+    #[arg(long, global = true, value_name = "STORE")]
+    store: Option<OsString>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    List(list::List),
+    Stat(stat::Stat),
+    Show(show::Show),
+    Export(export::Export),
+    Import(import::Import),
+    Sql(sql::Sql),
+}
+
+/// Runs the command with the arguments, the environment and the standard streams of this process.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::answer_of_the_parser(&error),
+    };
+    // A warning of the library is for the person in front of the command, who has no other log.
+    if log::set_logger(&StandardError).is_ok() {
+        log::set_max_level(log::LevelFilter::Warn);
+    }
+    let mut screen = Screen::new();
+    let result = cli.run(&mut screen);
+    // What was found before a failure comes before the line that tells of it.
+    let flushed = screen.flush().map_err(Failure::Output);
+    match result.and(flushed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+impl Cli {
+    fn run(self, screen: &mut Screen) -> Result<(), Failure> {
+        let place = Place::new(self.store);
+        match self.command {
+            Command::Demo(demo) => demo.run(place, screen),
+            Command::List(list) => list.run(&place, screen),
+            Command::Stat(stat) => stat.run(&place, screen),
+            Command::Show(show) => show.run(&place, screen),
+            Command::Export(export) => export.run(&place, screen),
+            Command::Import(import) => import.run(&place, screen),
+            Command::Sql(sql) => sql.run(&place, screen),
+        }
+    }
+}
+
+struct StandardError;
+
+impl log::Log for StandardError {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            screen::note(&format!("sessions: warning: {}", record.args()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,85 @@
+//! [`Record`]: what `list` and `stat` tell of a session to a program.
+
+use std::io::{self, Write as _};
+
+use serde::Serialize;
+
+use super::screen::Screen;
+use crate::log::Origin;
+use crate::seam::{Holder, SessionState, Snapshot};
+
+/// One session as one JSON object: every key is always there, `null` where nothing is known, except `state`, which is
+/// there only where the session cannot be interpreted.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Record<'a> {
+    id: &'a str,
+    version: Option<u32>,
+    created_at: Option<u64>,
+    cwd: Option<&'a str>,
+    parent_session: Option<&'a str>,
+    origin: Option<&'a str>,
+    delegation_depth: Option<u64>,
+    agent_preset: Option<&'a str>,
+    is_seeded: Option<bool>,
+    event_count: Option<u64>,
+    size_bytes: Option<u64>,
+    last_time: Option<i64>,
+    revision: &'a str,
+    owner: Option<Owner>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Owner {
+    process: u32,
+    since: i64,
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn of(snapshot: &'a Snapshot) -> Self {
+        let header = snapshot.header.as_ref();
+        Self {
+            id: snapshot.id.as_str(),
+            version: header.map(|h| h.version()),
+            created_at: header.map(|h| h.created_at()),
+            cwd: header.and_then(|h| h.cwd()),
+            parent_session: header.and_then(|h| h.parent_session()),
+            origin: header.and_then(|h| h.origin()).map(Origin::as_str),
+            delegation_depth: header.map(|h| h.delegation_depth()),
+            agent_preset: header.and_then(|h| h.agent_preset()),
+            is_seeded: header.map(|h| h.is_seeded()),
+            event_count: snapshot.event_count,
+            size_bytes: snapshot.size_bytes,
+            last_time: snapshot.last_time,
+            revision: snapshot.revision.as_str(),
+            owner: snapshot.owner.as_ref().map(Owner::of),
+            state: unreadable(snapshot),
+        }
+    }
+
+    pub(super) fn print(&self, screen: &mut Screen) -> io::Result<()> {
+        print_line(screen, self)
+    }
+}
+
+impl Owner {
+    fn of(holder: &Holder) -> Self {
+        Self { process: holder.process, since: holder.since }
+    }
+}
+
+/// Why a session cannot be interpreted, as far as its snapshot tells.
+pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
+    match &snapshot.state {
+        SessionState::Readable | SessionState::Pending => None,
+        state => Some(state.to_string()),
+    }
+}
+
+/// One JSON object as one line.
+pub(super) fn print_line(screen: &mut Screen, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *screen, value)?;
+    screen.write_all(b"\n")
+}

@@ -1,0 +1,69 @@
+//! `sessions stat`.
+
+use std::io::Write as _;
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::list::{descent, size};
+use super::place::Place;
+use super::record::{Record, unreadable};
+use super::screen::{DIM, Screen, visible};
+use super::time;
+use crate::log::SessionId;
+use crate::seam::{Error, Snapshot};
+
+/// Tell what is known of one session without reading its events
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  sessions stat fix-login-loop
+  sessions stat fix-login-loop --json | jq .eventCount")]
+pub(super) struct Stat {
+    /// The session
+    #[arg(value_name = "ID")]
+    session: SessionId,
+    /// One JSON object, with the fields of `list --json`
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stat {
+    pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        let store = place.open()?;
+        let snapshot = store.stat(&self.session)?;
+        let snapshot = snapshot.ok_or(Error::NotFound { session: self.session })?;
+        if self.json {
+            return Ok(Record::of(&snapshot).print(screen)?);
+        }
+        let rows = rows(&snapshot);
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in rows {
+            let name = screen.paint(DIM, &format!("{name:width$}"));
+            writeln!(screen, "{name}  {}", visible(&value))?;
+        }
+        Ok(())
+    }
+}
+
+fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
+    let now = time::now();
+    let when = |ms: i64| format!("{} ({})", time::full(ms), time::ago(ms, now));
+    let mut rows = vec![("session", snapshot.id.to_string())];
+    let mut row = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
+    row("state", unreadable(snapshot));
+    if let Some(header) = &snapshot.header {
+        row("format", Some(header.version().to_string()));
+        row("created", Some(when(header.created_at() as i64)));
+        row("last event", snapshot.last_time.map(when));
+        row("folder", header.cwd().map(str::to_owned));
+        row("comes from", descent(header));
+        row("delegations", Some(header.delegation_depth()).filter(|n| *n > 0).map(|n| n.to_string()));
+        row("agent preset", header.agent_preset().map(str::to_owned));
+    }
+    row("events", snapshot.event_count.map(|n| n.to_string()));
+    row("size", snapshot.size_bytes.map(|n| format!("{} ({n} bytes)", size(n))));
+    row("revision", Some(snapshot.revision.to_string()));
+    row("in use by", snapshot.owner.as_ref().map(|o| format!("process {} since {}", o.process, when(o.since))));
+    rows
+}

@@ -1,0 +1,117 @@
+//! The canonical text of a session.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::Pages;
+use crate::log::{SessionId, text};
+use crate::seam::{Error, OpenOptions, Result, SessionPersistence};
+
+/// How much text is gathered before it is handed to the writer, which need not buffer.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What an export wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExportReport {
+    /// How many events.
+    pub events: u64,
+    /// How many bytes, the header's line included.
+    pub bytes: u64,
+}
+
+/// Writes the text of a session as it stands when the export starts: what is appended later is not part of it. A session
+/// that cannot be interpreted here is exported like any other. The memory that it takes is a few megabytes, or what the
+/// largest event takes, however long the log is.
+///
+/// # Errors
+///
+/// `NotFound`, `Corruption` and the failures of the store, after the part of the log before the failure was written. A
+/// failure of `out` is an `Io` error that [`write_failure`] recognises.
+pub fn jsonl(store: &dyn SessionPersistence, id: &SessionId, out: &mut dyn Write) -> Result<ExportReport> {
+    let handle = store.open(id, OpenOptions::uninterpreted())?;
+    let snapshot = store.stat(id)?.ok_or_else(|| Error::NotFound { session: id.clone() })?;
+    let mut pages = Pages::new(&*handle, &snapshot, 0);
+    let mut out = Chunks { id, out, text: String::with_capacity(CHUNK_BYTES), bytes: 0 };
+    let mut events = 0;
+
+    handle.header().write_line(&mut out.text);
+    out.end_line()?;
+    let read = loop {
+        match pages.next_page() {
+            Ok(page) if page.is_empty() => break Ok(()),
+            Ok(page) => {
+                for event in &page {
+                    text::write_event(&mut out.text, event);
+                    out.end_line()?;
+                }
+                events += page.len() as u64;
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    out.finish()?;
+    read?;
+    handle.close()?;
+    Ok(ExportReport { events, bytes: out.bytes })
+}
+
+struct Chunks<'a> {
+    id: &'a SessionId,
+    out: &'a mut dyn Write,
+    text: String,
+    bytes: u64,
+}
+
+impl Chunks<'_> {
+    fn end_line(&mut self) -> Result<()> {
+        self.text.push('\n');
+        if self.text.len() >= CHUNK_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.out.write_all(self.text.as_bytes()).map_err(|e| failed(self.id, e))?;
+        self.bytes += self.text.len() as u64;
+        self.text.clear();
+        self.text.shrink_to(CHUNK_BYTES);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.write()?;
+        self.out.flush().map_err(|e| failed(self.id, e))
+    }
+}
+
+fn failed(id: &SessionId, error: io::Error) -> Error {
+    Error::Io {
+        session: Some(id.clone()),
+        operation: "writing the exported log".to_owned(),
+        source: Box::new(WriteFailure(error)),
+    }
+}
+
+/// Sets a failure of the caller's writer apart from an `io::Error` of the store.
+#[derive(Debug)]
+struct WriteFailure(io::Error);
+
+impl fmt::Display for WriteFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for WriteFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+/// The failure of the writer that was given to an export, where `error` is one: a full disk, or a closed pipe
+/// ([`io::ErrorKind::BrokenPipe`]). Nothing where the store failed.
+pub fn write_failure(error: &Error) -> Option<&io::Error> {
+    match error {
+        Error::Io { source, .. } => source.downcast_ref::<WriteFailure>().map(|failure| &failure.0),
+        _ => None,
+    }
+}

@@ -1,0 +1,35 @@
+//! A session as text, and back: one log, one file of JSONL.
+//!
+//! The text is the header's line, then each event's line, with a line feed after each and nothing else. It is the same
+//! bytes from every backend, and a file that is imported and exported again comes back as it was. Two things are not
+//! text of the log and do not come back: a carriage return at the end of a line, and the short form of
+//! `sourceEventSeqs` that some files use, which becomes the plain list.
+//!
+//! ```
+//! use session_persistence::export::{self, ImportOptions, Imported};
+//! use session_persistence::{MemoryStore, SessionId};
+//!
+//! let log = concat!(
+//!     r#"{"type":"session","version":3,"id":"s1","createdAt":0,"isSeeded":false,"delegationDepth":0}"#, "\n",
+//!     r#"{"type":"turn/start","seq":0,"time":5,"data":{"turn":1}}"#, "\n",
+//! );
+//! let store = MemoryStore::new();
+//! let imported = export::import_reader(&store, "log", log.as_bytes(), ImportOptions::default())?;
+//! assert!(matches!(imported, Imported::Created { events: 1, .. }));
+//!
+//! let mut text = Vec::new();
+//! export::jsonl(&store, &SessionId::new("s1")?, &mut text)?;
+//! assert_eq!(text, log.as_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod import;
+mod import_error;
+mod jsonl;
+mod log_file;
+mod pages;
+
+pub use import::{ImportOptions, Imported, import_file, import_reader};
+pub use import_error::{Conflict, ImportError};
+pub use jsonl::{ExportReport, jsonl, write_failure};
+pub(crate) use pages::Pages;

@@ -1,0 +1,135 @@
+//! [`Folder`]: a folder of its own to run the command in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A folder of its own, in which the command runs with nothing from outside.
+pub(crate) struct Folder(TempDir);
+
+/// What a run of the command gave.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("a file");
+        path
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        String::from_utf8(std::fs::read(self.path(name)).expect("a file")).expect("text")
+    }
+
+    /// A folder with a store of one session of `count` events.
+    pub(crate) fn with_session(id: &str, count: u64) -> Self {
+        let folder = Self::new();
+        folder.write("log.jsonl", log(id, count));
+        folder.run(&["import", "log.jsonl"]).done();
+        std::fs::remove_file(folder.path("log.jsonl")).expect("removed");
+        folder
+    }
+
+    pub(crate) fn command(&self) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_sessions"));
+        command.current_dir(self.0.path()).env_remove("SESSIONS_STORE").env("TZ", "UTC").env("HOME", "/nonexistent");
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(self.command().args(arguments))
+    }
+
+    /// The names and the content of all files.
+    pub(crate) fn content(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn add(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    add(&path, files);
+                } else {
+                    let content = std::fs::read(&path).expect("a file");
+                    files.insert(path, content);
+                }
+            }
+        }
+        let mut files = BTreeMap::new();
+        add(self.0.path(), &mut files);
+        files
+    }
+}
+
+impl Run {
+    pub(crate) fn of(command: &mut assert_cmd::Command) -> Self {
+        let output = command.output().expect("the command");
+        Self {
+            code: output.status.code().expect("an exit code"),
+            out: String::from_utf8(output.stdout).expect("text"),
+            err: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    /// The standard output of a run that did what it was asked for.
+    #[track_caller]
+    pub(crate) fn done(self) -> String {
+        assert_eq!(self.code, 0, "{}", self.err);
+        self.out
+    }
+
+    /// Checks that it failed with one line that tells the kind and what it is about.
+    #[track_caller]
+    pub(crate) fn failed(self, kind: &str, about: &[&str]) {
+        assert_eq!(self.code, 1, "{}", self.err);
+        let lines: Vec<_> = self.err.lines().collect();
+        assert!(lines.len() == 1 && lines[0].starts_with(&format!("sessions: {kind}: ")), "{}", self.err);
+        for text in about {
+            assert!(self.err.contains(text), "{text:?} is not in {}", self.err);
+        }
+    }
+
+    /// Checks that the command line was refused.
+    #[track_caller]
+    pub(crate) fn misused(self, about: &str) {
+        assert_eq!(self.code, 2, "{}", self.err);
+        assert!(self.err.contains(about), "{about:?} is not in {}", self.err);
+        assert!(self.out.is_empty(), "{}", self.out);
+    }
+}
+
+pub(crate) fn header(id: &str) -> String {
+    format!(
+        r#"{{"type":"session","version":3,"id":"{id}","createdAt":1700000000000,"isSeeded":false,"delegationDepth":0}}"#
+    ) + "\n"
+}
+
+pub(crate) fn event(event_type: &str, seq: u64, data: &str) -> String {
+    let time = 1_700_000_000_000 + seq * 1000;
+    format!("{{\"type\":\"{event_type}\",\"seq\":{seq},\"time\":{time},\"data\":{data}}}\n")
+}
+
+/// A log of `count` events: turns that start and end.
+pub(crate) fn log(id: &str, count: u64) -> String {
+    let events = (0..count).map(|seq| match seq % 2 {
+        0 => event("turn/start", seq, &format!(r#"{{"turn":{}}}"#, seq / 2 + 1)),
+        _ => event("turn/end", seq, &format!(r#"{{"turn":{},"reason":{{"kind":"completed"}}}}"#, seq / 2 + 1)),
+    });
+    header(id) + &events.collect::<String>()
+}
+
+/// The lines of a text, each as a JSON object.
+pub(crate) fn objects(text: &str) -> Vec<serde_json::Map<String, serde_json::Value>> {
+    text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}

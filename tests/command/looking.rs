@@ -1,0 +1,193 @@
+use rusqlite::config::DbConfig;
+
+use crate::folder::{Folder, event, header, log, objects};
+
+const FIELDS: [&str; 14] = [
+    "id",
+    "version",
+    "createdAt",
+    "cwd",
+    "parentSession",
+    "origin",
+    "delegationDepth",
+    "agentPreset",
+    "isSeeded",
+    "eventCount",
+    "sizeBytes",
+    "lastTime",
+    "revision",
+    "owner",
+];
+
+#[test]
+fn a_record_has_exactly_the_documented_fields_and_null_where_nothing_is_known() {
+    let folder = Folder::with_session("a b\\\"é", 3);
+    let line = folder.run(&["list", "--json"]).done();
+    let mut rest = line.as_str();
+    for field in FIELDS {
+        let at = rest.find(&format!("\"{field}\":")).unwrap_or_else(|| panic!("{field} is not next in {rest}"));
+        rest = &rest[at + 1..];
+    }
+    let record = &objects(&line)[0];
+    assert_eq!(record.len(), FIELDS.len(), "{line}");
+    assert_eq!(record["id"], "a b\"é");
+    assert_eq!(record["version"], 3);
+    assert_eq!(record["createdAt"], 1_700_000_000_000_u64);
+    assert_eq!(record["delegationDepth"], 0);
+    assert_eq!(record["isSeeded"], false);
+    assert_eq!(record["eventCount"], 3);
+    assert_eq!(record["lastTime"], 1_700_000_002_000_u64);
+    assert_eq!(record["sizeBytes"], log("a b\\\"é", 3).len());
+    for field in ["cwd", "parentSession", "origin", "agentPreset", "owner"] {
+        assert!(record[field].is_null(), "{field}");
+    }
+    assert_eq!(folder.run(&["stat", "a b\"é", "--json"]).done(), line);
+}
+
+#[test]
+fn a_session_that_cannot_be_interpreted_is_listed_with_its_state_and_shown() {
+    let folder = Folder::new();
+    folder.write("new.jsonl", log("new", 2).replace("\"version\":3", "\"version\":9"));
+    folder.write("odd.jsonl", log("odd", 1) + &event("acme/pulse", 1, "{}"));
+    folder.run(&["import", "new.jsonl", "odd.jsonl"]).done();
+    let records = objects(&folder.run(&["list", "--json", "--sort", "created"]).done());
+    assert!(records[0]["state"].as_str().unwrap().contains("newer program"), "{records:?}");
+    assert!(records[1].get("state").is_none());
+    assert!(folder.run(&["list"]).done().contains("format 9"));
+    for (id, reason) in [("new", "format 9"), ("odd", "\"acme/pulse\" at seq 1")] {
+        let run = folder.run(&["show", id]);
+        assert!(run.err.contains(reason) && run.err.lines().count() == 1, "{}", run.err);
+        assert!(run.done().contains("turn/start"));
+    }
+}
+
+#[test]
+fn a_list_in_pages_gives_every_session_once() {
+    let folder = Folder::new();
+    let names: Vec<_> = (0..5).map(|n| format!("s{n}")).collect();
+    for name in &names {
+        folder.write("log.jsonl", log(name, 1));
+        folder.run(&["import", "log.jsonl"]).done();
+    }
+    let mut seen = Vec::new();
+    let mut cursor = None;
+    loop {
+        let mut arguments = vec!["list", "--json", "--limit", "2"];
+        arguments.extend(cursor.as_deref().map(|c| ["--cursor", c]).into_iter().flatten());
+        let mut records = objects(&folder.run(&arguments).done());
+        cursor = records.last().and_then(|last| Some(last.get("cursor")?.as_str()?.to_owned()));
+        if cursor.is_some() {
+            assert_eq!(records.pop().unwrap().len(), 1);
+        }
+        seen.extend(records.iter().map(|r| r["id"].as_str().unwrap().to_owned()));
+        if cursor.is_none() {
+            break;
+        }
+    }
+    seen.reverse();
+    assert_eq!(seen, names);
+    let run = folder.run(&["list", "--limit", "3"]);
+    assert!(run.err.contains("--cursor "), "{}", run.err);
+    assert_eq!(run.done().lines().count(), 4);
+    folder.run(&["list", "--cursor", "nonsense"]).failed("InvalidArgument", &["cursor"]);
+    folder.run(&["list", "--limit", "0"]).misused("--limit");
+}
+
+#[test]
+fn all_commands_agree_on_the_counts() {
+    let folder = Folder::new();
+    folder.run(&["demo", "--store", "sessions.db"]).done();
+    let records = objects(&folder.run(&["list", "--json"]).done());
+    let counted = folder.run(&["sql", "select session_id, count(*) from session_events group by 1"]).done();
+    assert_eq!(counted.lines().count(), records.len() + 1);
+    for record in records {
+        let id = record["id"].as_str().unwrap();
+        let count = record["eventCount"].as_u64().unwrap();
+        assert_eq!(objects(&folder.run(&["stat", id, "--json"]).done())[0], record);
+        assert_eq!(folder.run(&["show", id, "--json"]).done().lines().count() as u64, count);
+        let exported = folder.run(&["export", id]).done();
+        assert_eq!(exported.lines().count() as u64, count + 1);
+        assert_eq!(exported.len() as u64, record["sizeBytes"].as_u64().unwrap());
+        assert!(counted.contains(&format!("{id}\t{count}\n")), "{counted}");
+    }
+}
+
+#[test]
+fn shown_json_is_the_exported_lines_of_the_asked_events() {
+    let folder = Folder::with_session("s", 5000);
+    let lines: Vec<_> = log("s", 5000).lines().skip(1).map(str::to_owned).collect();
+    let show = |arguments: &[&str]| {
+        let out = folder.run(&[&["show", "s", "--json"], arguments].concat()).done();
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(show(&[]), lines);
+    assert_eq!(show(&["--from", "4990"]), lines[4990..]);
+    assert_eq!(show(&["--from", "10", "--limit", "3"]), lines[10..13]);
+    let ends = show(&["--type", "turn/end", "--from", "2", "--limit", "2"]);
+    assert_eq!(ends, [lines[3].clone(), lines[5].clone()]);
+    assert!(show(&["--from", "5000"]).is_empty() && show(&["--limit", "0"]).is_empty());
+    assert!(show(&["--type", "none"]).is_empty());
+}
+
+#[test]
+fn nothing_that_is_stored_drives_the_terminal() {
+    let folder = Folder::new();
+    let hostile = "\\u001b]0;x\\u0007\\u009b31m\u{9b}\\r\\u202e";
+    let message = format!(
+        r#"{{"role":"user","content":[{{"type":"text","text":"{hostile}\n\n{hostile}"}}],"source":{{"kind":"{hostile}"}}}}"#
+    );
+    let header = header("x").replace("\"id\":\"x\"", &format!("\"id\":\"{hostile}\",\"cwd\":\"{hostile}\""));
+    folder.write("log.jsonl", header + &event("user/message", 0, &message) + &event(hostile, 1, &message));
+    let id = "\u{1b}]0;x\u{7}\u{9b}31m\u{9b}\r\u{202e}";
+    for arguments in [
+        &["import", "log.jsonl"][..],
+        &["list"],
+        &["show", id],
+        &["stat", id],
+        &["sql", "select * from session_events"],
+    ] {
+        let run = folder.run(arguments);
+        let text = run.out.clone() + &run.err;
+        assert!(text.contains("\\u{1b}]0;x") || text.contains("\\\\u001b"), "{text:?}");
+        let driving = text.chars().find(|c| (c.is_control() && !"\n\t".contains(*c)) || *c == '\u{202e}');
+        assert_eq!(driving, None, "{text:?}");
+        run.done();
+    }
+}
+
+#[test]
+fn of_a_damaged_log_the_good_part_is_given_before_the_failure() {
+    let folder = Folder::with_session("s", 3000);
+    let database = rusqlite::Connection::open(folder.path("sessions.db")).unwrap();
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).unwrap();
+    database.execute("UPDATE events SET data = '{\"turn\":7}' WHERE seq = 2345", []).unwrap();
+    database.close().unwrap();
+    for arguments in [&["show", "s"][..], &["show", "s", "--json"], &["export", "s"]] {
+        let run = folder.run(arguments);
+        assert!(run.out.contains("2344") && !run.out.contains("2345"), "{arguments:?}");
+        run.failed("Corruption", &["\"s\"", "seq 2345"]);
+    }
+    let behind = folder.run(&["show", "s", "--json", "--from", "2346"]).done();
+    assert_eq!(behind.lines().count(), 3000 - 2346);
+    folder.run(&["export", "s", "-o", "s.jsonl"]).failed("Corruption", &["seq 2345"]);
+    let names: Vec<_> = folder.content().into_keys().collect();
+    assert_eq!(names, [folder.path("sessions.db")]);
+}
+
+#[test]
+fn looking_changes_no_byte() {
+    let folder = Folder::new();
+    folder.run(&["demo", "--store", "sessions.db"]).done();
+    let before = folder.content();
+    for arguments in [
+        &["list"][..],
+        &["list", "--json"],
+        &["stat", "fix-login-loop"],
+        &["show", "fix-login-loop"],
+        &["export", "fix-login-loop"],
+        &["sql", "select count(*) from session_messages"],
+    ] {
+        folder.run(arguments).done();
+        assert!(folder.content() == before, "{arguments:?}");
+    }
+}
