@@ -9,54 +9,52 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::super::runtime::{Listed, Slice, Storage, Stored};
 use super::disk::{Disk, DiskFile, Identity, Stat, now};
 use super::failure::{Context, Damage};
-use super::frames::{Packer, Unpacker};
-use super::glance::{Glance, Glances, Tail, look};
-use super::layout::{Encoding, Found, Generation, Layout, Place};
-use super::lease::{LOCK, Lease, Lock, lock_root, lock_session};
+use super::frames::Packer;
+use super::glance::Glances;
+use super::layout::{Encoding, Found, Layout, Place, one_of};
+use super::lease::{Lease, lock_session};
 use super::memo::{Known, Memo};
-use super::reader::{Log, scan};
-use super::writer::{Draft, Unsynced, batch_bytes, header_bytes, is_draft, set_modified, write_behind};
+use super::scan::scan;
+use super::stored_log::Log;
+use super::writer::{Unsynced, batch_bytes, set_modified, write_behind};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Error, ListOrder, Position, Result, Revision, SeqRange, Snapshot, TornTail, checks};
+use crate::seam::{Error, ListOrder, Position, Result, SeqRange, Snapshot, checks};
 
 /// Activities above this are those of sessions that are not stored yet.
-const LATEST: u64 = (1 << 63) - 1;
+pub(super) const LATEST: u64 = (1 << 63) - 1;
 
 /// How often a log is read again because it changed while it was read.
 const READS: usize = 3;
 
-/// How often the folder of a new session is made again because it was removed before it could be locked.
-const TRIES: usize = 5;
-
 /// The files of one root.
 pub(super) struct Files {
-    layout: Layout,
-    disk: Arc<dyn Disk>,
+    pub(super) layout: Layout,
+    pub(super) disk: Arc<dyn Disk>,
     /// How new sessions are stored; nothing as long as the root has none.
-    encoding: Mutex<Option<Encoding>>,
-    wanted_encoding: Encoding,
-    memo: Memo,
-    glances: Glances,
+    pub(super) encoding: Mutex<Option<Encoding>>,
+    pub(super) wanted_encoding: Encoding,
+    pub(super) memo: Memo,
+    pub(super) glances: Glances,
     /// Where sessions were found, to look there first.
-    folders: Mutex<HashMap<SessionId, Arc<Path>>>,
-    packer: Packer,
-    unsynced: Unsynced,
+    pub(super) folders: Mutex<HashMap<SessionId, Arc<Path>>>,
+    pub(super) packer: Packer,
+    pub(super) unsynced: Unsynced,
     /// The latest time of a file that was seen or given, in nanoseconds since 1970.
-    latest: AtomicU64,
+    pub(super) latest: AtomicU64,
 }
 
 /// One incarnation of a stored session: its file, held open so that no other file gets its identity.
 #[derive(Clone)]
-pub(super) struct Key(Arc<Opened>);
+pub(super) struct Key(pub(super) Arc<Opened>);
 
-struct Opened {
-    place: Place,
-    path: PathBuf,
-    file: Box<dyn DiskFile>,
-    identity: Identity,
+pub(super) struct Opened {
+    pub(super) place: Place,
+    pub(super) path: PathBuf,
+    pub(super) file: Box<dyn DiskFile>,
+    pub(super) identity: Identity,
 }
 
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -93,12 +91,12 @@ impl Files {
         })
     }
 
-    fn context<'a>(&'a self, id: &'a SessionId) -> Context<'a> {
+    pub(super) fn context<'a>(&'a self, id: &'a SessionId) -> Context<'a> {
         Context::store(self.layout.root()).session(id)
     }
 
     /// Finds the log file of a session by its id.
-    fn locate(&self, id: &SessionId) -> Result<Option<Place>> {
+    pub(super) fn locate(&self, id: &SessionId) -> Result<Option<Place>> {
         let failed = |e| self.context(id).reading(self.layout.root(), e);
         let remembered = guard(&self.folders).get(id).cloned();
         let found = match remembered.map(|folder| self.layout.look_into(folder)).transpose().map_err(failed)?.flatten()
@@ -121,7 +119,7 @@ impl Files {
 
     /// Whether a folder that was found under a session's name has that very name. On a file system that does not tell
     /// upper from lower case it may be the folder of another session.
-    fn is_its_own(&self, folder: &Path, id: &SessionId) -> Result<bool> {
+    pub(super) fn is_its_own(&self, folder: &Path, id: &SessionId) -> Result<bool> {
         self.layout.holds_exactly(folder).map_err(|e| self.context(id).reading(folder, e))
     }
 
@@ -183,310 +181,14 @@ impl Files {
     }
 
     /// The time for a write now: later than all that this store has seen, whatever the clock says.
-    fn next_time(&self) -> u64 {
+    pub(super) fn next_time(&self) -> u64 {
         let clock = now();
         let next = |latest: u64| clock.max(latest.saturating_add(1)).min(LATEST);
         let before = self.latest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |latest| Some(next(latest)));
         next(before.unwrap_or_else(|latest| latest))
     }
 
-    /// The encoding of a new session. Call it with the root locked: of two stores that each make the first session the
-    /// second goes by the first.
-    fn encoding_for_new(&self, id: &SessionId) -> Result<Encoding> {
-        let mut encoding = guard(&self.encoding);
-        if let Some(encoding) = *encoding {
-            return Ok(encoding);
-        }
-        let found = self.layout.encoding().map_err(|e| self.context(id).reading(self.layout.root(), e))?;
-        Ok(*encoding.insert(found.unwrap_or(self.wanted_encoding)))
-    }
-
-    /// Makes and locks the folder of a new session.
-    fn take_new_folder(&self, folder: &Path, id: &SessionId) -> Result<NewFolder<'_>> {
-        let context = self.context(id);
-        let mut new = NewFolder { disk: &*self.disk, made: Vec::new(), lock: None };
-        for _ in 0..TRIES {
-            for path in [folder.parent(), Some(folder)].into_iter().flatten() {
-                match self.disk.make_dir(path) {
-                    Ok(true) => new.made.push(path.to_owned()),
-                    Ok(false) => {}
-                    // The folder above it was just removed, with the last session in it.
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => break,
-                    Err(e) => return Err(context.writing(path, e)),
-                }
-            }
-            match lock_session(&*self.disk, folder, id, &context) {
-                Ok(Some(lock)) => {
-                    new.lock = Some(lock);
-                    return Ok(new);
-                }
-                Ok(None) => {}
-                Err(Error::AlreadyOwned { session, .. }) => return Err(Error::AlreadyExists { session }),
-                Err(other) => return Err(other),
-            }
-        }
-        let root = self.layout.root();
-        Err(context
-            .writing(folder, io::Error::other(format!("it is removed again and again; is {} there?", root.display()))))
-    }
-
-    /// Refuses an id that is taken, in whatever project folder.
-    fn check_free(&self, id: &SessionId) -> Result<()> {
-        match self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?.first() {
-            None => Ok(()),
-            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. })
-                if self.is_its_own(folder, id)? =>
-            {
-                Err(Error::AlreadyExists { session: id.clone() })
-            }
-            Some(_) => Err(Error::InvalidArgument {
-                session: Some(id.clone()),
-                reason:
-                    "its folder would be that of another session, because the file system does not tell upper from \
-                         lower case; choose an id that differs in more"
-                        .to_owned(),
-            }),
-        }
-    }
-
-    /// What is known of the session at a place; nothing when it is gone meanwhile.
-    fn snapshot(
-        &self,
-        id: &SessionId,
-        place: &Place,
-        vocabulary: &Vocabulary,
-        unpacker: &mut Unpacker,
-    ) -> Result<Option<Snapshot>> {
-        let path = place.log();
-        let stat = match self.disk.stat(&path) {
-            Ok(stat) => stat,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(self.context(id).reading(&path, e)),
-        };
-        self.latest.fetch_max(stat.modified, Ordering::Relaxed);
-        if let Some(snapshot) = self.known_snapshot(&path, &stat, vocabulary) {
-            return Ok(Some(snapshot));
-        }
-        let glance = match self.glances.get(&path, &stat) {
-            Some(glance) => glance,
-            None => {
-                let looked = self.disk.open(&path).and_then(|file| {
-                    let glance = look(&*file, stat.size, id, place.generation, unpacker)?;
-                    // Of another file that took its place meanwhile nothing must be kept.
-                    Ok((glance, file.stat()? == stat))
-                });
-                match looked {
-                    Ok((glance, stays)) => {
-                        let glance = Arc::new(glance);
-                        if stays {
-                            self.glances.put(&path, stat, glance.clone());
-                        }
-                        glance
-                    }
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-                    Err(e) => Arc::new(Glance {
-                        header: Err(Damage::header(format!("{} cannot be read: {e}", path.display()))),
-                        tail: Tail::default(),
-                    }),
-                }
-            }
-        };
-        let revision = revision(&stat);
-        let mut snapshot = match &glance.header {
-            Ok(header) => Snapshot::new(header.clone(), revision, vocabulary),
-            Err(damage) if !self.is_its_own(&place.folder, id)? => {
-                log::debug!("{} is not the folder of {id:?}: {}", place.folder.display(), damage.reason);
-                return Ok(None);
-            }
-            Err(damage) => Snapshot::damaged(id.clone(), damage.reason.clone(), revision),
-        };
-        let Tail { count, last_time, torn } = glance.tail;
-        snapshot.event_count = count;
-        snapshot.last_time = last_time;
-        snapshot.torn_tail = torn_tail(count.unwrap_or(0), torn.unwrap_or(0));
-        snapshot.size_bytes = Some(stat.size);
-        snapshot.activity = stat.modified.min(LATEST);
-        Ok(Some(snapshot))
-    }
-
-    /// What is known of a session whose log was read, or is being written by this store.
-    fn known_snapshot(&self, path: &Path, stat: &Stat, vocabulary: &Vocabulary) -> Option<Snapshot> {
-        let slot = self.memo.known(path)?;
-        // A log that is being read is not waited for.
-        let known = slot.0.try_lock().ok()?;
-        let known = known.as_ref().filter(|k| k.stat == *stat || k.writing && k.stat.identity == stat.identity)?;
-        let log = &known.log;
-        if log.damage.is_some() {
-            return None;
-        }
-        let mut snapshot = Snapshot::new(log.header.clone(), revision(&known.stat), vocabulary);
-        snapshot.event_count = Some(log.count);
-        snapshot.last_time = log.last_time;
-        snapshot.torn_tail = torn_tail(log.count, log.torn);
-        snapshot.size_bytes = Some(known.stat.size);
-        snapshot.activity = known.stat.modified.min(LATEST);
-        Some(snapshot)
-    }
-
-    /// What is told of a session that no rule finds a log of.
-    fn unclear_snapshot(&self, id: &SessionId, folder: &Path, reason: &str) -> Result<Snapshot> {
-        let stat = self.disk.stat(folder).map_err(|e| self.context(id).reading(folder, e))?;
-        let mut snapshot = Snapshot::damaged(id.clone(), reason.to_owned(), revision(&stat));
-        snapshot.activity = stat.modified.min(LATEST);
-        Ok(snapshot)
-    }
-
-    fn unpacker(&self) -> Result<Unpacker> {
-        let context = Context::store(self.layout.root());
-        Unpacker::new().map_err(|e| context.io("starting the decompression".to_owned(), e.into()))
-    }
-}
-
-/// The locked folder of a session that is being made, removed again unless the session is stored.
-struct NewFolder<'f> {
-    disk: &'f dyn Disk,
-    /// The folders that were not there before, from the outside in.
-    made: Vec<PathBuf>,
-    lock: Option<Lock>,
-}
-
-impl NewFolder<'_> {
-    /// Leaves the folder where it is; its lock.
-    fn keep(mut self) -> Option<Lock> {
-        self.made.clear();
-        self.lock.take()
-    }
-
-    fn remove(&self, folder: &Path) -> io::Result<()> {
-        if self.lock.as_ref().is_some_and(|lock| lock.path().parent() == Some(folder)) {
-            self.disk.unlink(&folder.join(LOCK))?;
-        }
-        self.disk.remove_dir(folder)
-    }
-}
-
-impl Drop for NewFolder<'_> {
-    fn drop(&mut self) {
-        for folder in self.made.iter().rev() {
-            // An empty folder is no session, and one that somebody else uses by now has to stay.
-            if let Err(e) = self.remove(folder) {
-                log::debug!("{} stays: {e}", folder.display());
-            }
-        }
-    }
-}
-
-/// The one of several places where an id was found.
-fn one_of(mut found: Vec<Found>) -> Option<Found> {
-    let folder = |found: &Found| match found {
-        Found::One(Place { folder, .. }) | Found::Unclear { folder, .. } => folder.clone(),
-    };
-    if found.len() < 2 {
-        return found.pop();
-    }
-    let mut folders: Vec<_> = found.iter().map(folder).collect();
-    folders.sort();
-    let names = folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(" and ");
-    let reason = format!("it is stored in several places, {names}; move all but one away");
-    folders.pop().map(|folder| Found::Unclear { folder, reason })
-}
-
-fn revision(stat: &Stat) -> Revision {
-    let Stat { identity: Identity { device, number }, size, modified, changed, .. } = stat;
-    Revision::new(format!("file:{device:x}:{number:x}:{size:x}:{modified:x}:{changed:x}"))
-}
-
-fn torn_tail(seq: u64, bytes: u64) -> Option<TornTail> {
-    (bytes > 0).then(|| TornTail::new(seq, bytes))
-}
-
-impl Storage for Files {
-    type Key = Key;
-    type Lease = Lease;
-
-    fn contains(&self, id: &SessionId) -> Result<bool> {
-        match self.check_free(id) {
-            Ok(()) => Ok(false),
-            Err(Error::AlreadyExists { .. }) => Ok(true),
-            Err(other) => Err(other),
-        }
-    }
-
-    fn find(&self, id: &SessionId) -> Result<Option<Stored<Key>>> {
-        let Some(place) = self.locate(id)? else { return Ok(None) };
-        let folder = place.folder.clone();
-        let Some(key) = self.open_log(place, id)? else { return Ok(None) };
-        match self.log(id, &key) {
-            Ok(log) => Ok(Some(Stored { key, header: log.header.clone(), inherited: log.inherited })),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(Error::Corruption { .. }) if !self.is_its_own(&folder, id)? => Ok(None),
-            Err(other) => Err(other),
-        }
-    }
-
-    fn lease(&self, id: &SessionId, key: &Key) -> Result<Lease> {
-        let log = self.log(id, key)?;
-        if let Some(damage) = &log.damage {
-            return Err(damage.of(id));
-        }
-        let folder = &key.0.place.folder;
-        match lock_session(&*self.disk, folder, id, &self.context(id))? {
-            Some(lock) => {
-                // What another process wrote and never flushed is acknowledged as well.
-                self.unsynced.add_log(&key.0.path);
-                Ok(Lease::new(folder.clone(), lock, self.memo.slot(&key.0.path)))
-            }
-            None => Err(Error::NotFound { session: id.clone() }),
-        }
-    }
-
-    fn materialize(&self, header: &SessionHeader, _: u64, events: &[SessionEvent]) -> Result<(Key, Lease)> {
-        let id = header.id();
-        let context = self.context(id);
-        checks::check_contiguous(id, 0, events)?;
-        let folder: Arc<Path> = self.layout.folder(header.cwd(), id).into();
-        let new = self.take_new_folder(&folder, id)?;
-        let _root = lock_root(&*self.disk, self.layout.root(), id, &context)?;
-        self.check_free(id)?;
-        for name in self.layout.names(&folder).map_err(|e| context.reading(&folder, e))? {
-            let path = folder.join(&name.text);
-            if is_draft(&name.text) {
-                self.disk.unlink(&path).map_err(|e| context.writing(&path, e))?;
-            }
-        }
-
-        let generation = Generation { version: header.version(), encoding: self.encoding_for_new(id)? };
-        let mut bytes = header_bytes(header, generation.encoding, &self.packer, &context)?;
-        let mut log = Log::new(header.clone(), generation.encoding, bytes.len() as u64);
-        if !events.is_empty() {
-            bytes.extend(batch_bytes(events, header.version(), generation.encoding, &self.packer, &context)?);
-            log.extend(events, bytes.len() as u64, self.memo.limit());
-        }
-        let draft = Draft::write(&*self.disk, &folder, generation, &bytes, self.next_time(), &context)?;
-        let place = Place { folder: folder.clone(), generation };
-        let path = place.log();
-        // Before it is published, so that nothing can fail afterwards.
-        let file = self.disk.open(draft.path()).map_err(|e| context.reading(draft.path(), e))?;
-        let identity = file.stat().map_err(|e| context.reading(draft.path(), e))?.identity;
-        match draft.publish(&path) {
-            Ok(true) => {}
-            Ok(false) => return Err(Error::AlreadyExists { session: id.clone() }),
-            Err(e) => return Err(context.writing(&path, e)),
-        }
-        let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
-        self.unsynced.add_log(&path);
-        guard(&self.folders).insert(id.clone(), folder.clone());
-
-        let slot = self.memo.slot(&path);
-        self.memo.note(&path, log.bytes_held());
-        // Where it cannot be looked at now it is read when it is needed.
-        let stat = self.disk.stat(&path).ok();
-        *slot.lock() = stat.map(|stat| Known { stat, log: log.into(), writing: false });
-        let lease = Lease::new(folder, lock, slot);
-        Ok((Key(Arc::new(Opened { place, path, file, identity })), lease))
-    }
-
-    fn append(&self, id: &SessionId, key: &Key, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
+    fn append_batch(&self, id: &SessionId, key: &Key, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
         let Opened { path, place, identity, .. } = &*key.0;
         let context = self.context(id);
         if lease.folder != place.folder {
@@ -552,6 +254,55 @@ impl Storage for Files {
             }
         }
     }
+}
+
+impl Storage for Files {
+    type Key = Key;
+    type Lease = Lease;
+
+    fn contains(&self, id: &SessionId) -> Result<bool> {
+        match self.check_free(id) {
+            Ok(()) => Ok(false),
+            Err(Error::AlreadyExists { .. }) => Ok(true),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn find(&self, id: &SessionId) -> Result<Option<Stored<Key>>> {
+        let Some(place) = self.locate(id)? else { return Ok(None) };
+        let folder = place.folder.clone();
+        let Some(key) = self.open_log(place, id)? else { return Ok(None) };
+        match self.log(id, &key) {
+            Ok(log) => Ok(Some(Stored { key, header: log.header.clone(), inherited: log.inherited })),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(Error::Corruption { .. }) if !self.is_its_own(&folder, id)? => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn lease(&self, id: &SessionId, key: &Key) -> Result<Lease> {
+        let log = self.log(id, key)?;
+        if let Some(damage) = &log.damage {
+            return Err(damage.of(id));
+        }
+        let folder = &key.0.place.folder;
+        match lock_session(&*self.disk, folder, id, &self.context(id))? {
+            Some(lock) => {
+                // What another process wrote and never flushed is acknowledged as well.
+                self.unsynced.add_log(&key.0.path);
+                Ok(Lease::new(folder.clone(), lock, self.memo.slot(&key.0.path)))
+            }
+            None => Err(Error::NotFound { session: id.clone() }),
+        }
+    }
+
+    fn materialize(&self, header: &SessionHeader, _: u64, events: &[SessionEvent]) -> Result<(Key, Lease)> {
+        self.create(header, events)
+    }
+
+    fn append(&self, id: &SessionId, key: &Key, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
+        self.append_batch(id, key, lease, events)
+    }
 
     fn check_interpretable(&self, id: &SessionId, key: &Key, vocabulary: &Vocabulary) -> Result<()> {
         check_interpretable(id, &*self.log(id, key)?, vocabulary)
@@ -576,19 +327,7 @@ impl Storage for Files {
     }
 
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
-        match self.locate(id) {
-            Ok(Some(place)) => self.snapshot(id, &place, vocabulary, &mut self.unpacker()?),
-            Ok(None) => Ok(None),
-            Err(Error::Corruption { .. }) => {
-                let found = self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?;
-                match one_of(found) {
-                    Some(Found::Unclear { folder, reason }) => self.unclear_snapshot(id, &folder, &reason).map(Some),
-                    Some(Found::One(place)) => self.snapshot(id, &place, vocabulary, &mut self.unpacker()?),
-                    None => Ok(None),
-                }
-            }
-            Err(other) => Err(other),
-        }
+        self.snapshot_of(id, vocabulary)
     }
 
     fn list(
@@ -598,117 +337,17 @@ impl Storage for Files {
         limit: Option<usize>,
         vocabulary: &Vocabulary,
     ) -> Result<Vec<Listed>> {
-        let context = Context::store(self.layout.root());
-        let mut by_id: HashMap<SessionId, Vec<Found>> = HashMap::new();
-        for (id, found) in self.layout.all().map_err(|e| context.reading(self.layout.root(), e))? {
-            by_id.entry(id).or_default().push(found);
-        }
-        let mut unpacker = self.unpacker()?;
-        let mut snapshot = |id: &SessionId, found: &Found| match found {
-            Found::One(place) => self.snapshot(id, place, vocabulary, &mut unpacker),
-            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason).map(Some),
-        };
-        let mut listed = Vec::new();
-        let behind = |key: u64, id: &SessionId| after.is_none_or(|a| a.is_before(key, id));
-        let sort = |listed: &mut Vec<Listed>| {
-            listed.sort_by(|a, b| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
-            listed.truncate(limit.unwrap_or(usize::MAX));
-        };
-        let found = by_id.into_iter().filter_map(|(id, found)| Some((id, one_of(found)?)));
-        match order {
-            ListOrder::Created => {
-                for (id, found) in found {
-                    let Some(snapshot) = snapshot(&id, &found)? else { continue };
-                    let key = snapshot.header.as_ref().map_or(0, SessionHeader::created_at);
-                    if behind(key, &id) {
-                        listed.push(Listed { key, snapshot });
-                    }
-                }
-                sort(&mut listed);
-            }
-            // Only the files on the page are opened.
-            ListOrder::Activity => {
-                let mut places = Vec::new();
-                for (id, found) in found {
-                    let path = match &found {
-                        Found::One(place) => place.log(),
-                        Found::Unclear { folder, .. } => folder.to_path_buf(),
-                    };
-                    match self.disk.stat(&path) {
-                        Ok(stat) => places.push((stat.modified.min(LATEST), id, found)),
-                        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                        Err(e) => return Err(context.session(&id).reading(&path, e)),
-                    }
-                }
-                places.retain(|(key, id, _)| behind(*key, id));
-                places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-                for (_, id, found) in places {
-                    if limit.is_some_and(|limit| listed.len() >= limit) {
-                        break;
-                    }
-                    if let Some(snapshot) = snapshot(&id, &found)? {
-                        listed.push(Listed { key: snapshot.activity, snapshot });
-                    }
-                }
-                listed.retain(|listed| behind(listed.key, &listed.snapshot.id));
-                sort(&mut listed);
-            }
-        }
-        Ok(listed)
+        self.page(order, after, limit, vocabulary)
     }
 
     fn remove(&self, id: &SessionId) -> Result<bool> {
-        let context = self.context(id);
-        let found = self.layout.find(id).map_err(|e| context.reading(self.layout.root(), e))?;
-        let several = found.len() > 1;
-        let folder = match one_of(found) {
-            None => return Ok(false),
-            Some(Found::Unclear { reason, .. }) if several => {
-                return Err(Damage { seq: None, offset: None, reason }.of(id));
-            }
-            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. }) => folder,
-        };
-        if !self.is_its_own(&folder, id)? {
-            return Ok(false);
-        }
-        let Some(_lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(false) };
-        // The oldest first: as long as the newest is there, the session is what it was.
-        let mut removed = false;
-        for generation in self.layout.generations(&folder).map_err(|e| context.reading(&folder, e))? {
-            let path = folder.join(generation.file_name());
-            self.disk.unlink(&path).map_err(|e| context.writing(&path, e))?;
-            self.memo.forget(&path);
-            self.glances.forget(&path);
-            removed = true;
-        }
-        guard(&self.folders).remove(id);
-        self.remove_folder(&folder);
-        let above = folder.parent().unwrap_or(self.layout.root());
-        self.disk.sync_dir(above).map_err(|e| context.writing(above, e))?;
-        Ok(removed)
+        self.remove_session(id)
     }
 
     fn sync(&self) -> Result<()> {
         let context = Context::store(self.layout.root());
         let failures = self.unsynced.sync(&*self.disk);
         Error::collect(failures.into_iter().map(|(path, e)| context.writing(&path, e)).collect())
-    }
-}
-
-impl Files {
-    /// Removes the folder of a session that is gone; what is none of ours in it keeps it.
-    fn remove_folder(&self, folder: &Path) {
-        let remove = || {
-            for name in self.layout.names(folder)? {
-                if is_draft(&name.text) || name.text == LOCK {
-                    self.disk.unlink(&folder.join(&name.text))?;
-                }
-            }
-            self.disk.remove_dir(folder)
-        };
-        if let Err(e) = remove() {
-            log::warn!("the session in {} is removed, its folder stays: {e}", folder.display());
-        }
     }
 }
 

@@ -160,8 +160,9 @@ impl Unpacker {
         let mut at = frame.range.start;
         let mut end = frame.range.end;
         if without_checksum {
-            let mut head = [0; 5];
-            head.copy_from_slice(file.bytes(at, 5)?);
+            let Some(&(mut head)) = file.bytes(at, 5)?.first_chunk::<5>() else {
+                return Ok(Unpacked::Broken("its header is gone".to_owned()));
+            };
             head[4] &= !CHECKSUM_FLAG;
             if let Err(e) = self.decoder.run_on_buffers(&head, &mut self.content) {
                 return Ok(Unpacked::Broken(e.to_string()));

@@ -9,8 +9,9 @@ use super::disk::{DiskFile, Stat};
 use super::failure::Damage;
 use super::frames::{Frame, MAGIC, Step, Unpacked, Unpacker, is_half_written, step};
 use super::layout::{Encoding, Generation};
-use super::reader::{find_line_feed, parse_header, read_header_frame};
+use super::lines::find_line_feed;
 use super::rows;
+use super::scan::{parse_header, read_header_frame};
 use super::window::Window;
 use crate::log::{SessionHeader, SessionId};
 

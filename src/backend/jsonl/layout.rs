@@ -198,6 +198,21 @@ impl Layout {
     }
 }
 
+/// The one of several places where an id was found.
+pub(super) fn one_of(mut found: Vec<Found>) -> Option<Found> {
+    let folder = |found: &Found| match found {
+        Found::One(Place { folder, .. }) | Found::Unclear { folder, .. } => folder.clone(),
+    };
+    if found.len() < 2 {
+        return found.pop();
+    }
+    let mut folders: Vec<_> = found.iter().map(folder).collect();
+    folders.sort();
+    let names = folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(" and ");
+    let reason = format!("it is stored in several places, {names}; move all but one away");
+    folders.pop().map(|folder| Found::Unclear { folder, reason })
+}
+
 /// The name of the folder that holds the sessions of one working folder. Several working folders may share one: the
 /// name is for people, and nothing is found by it.
 pub(super) fn project_key(cwd: Option<&str>) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::disk::Stat;
-use super::reader::Log;
+use super::stored_log::Log;
 
 /// Logs that were read, by their files. What is held together stays below a limit, except for logs in use.
 pub(super) struct Memo {

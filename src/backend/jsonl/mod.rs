@@ -1,5 +1,7 @@
 //! The JSONL backend: plain files in the layout of DeepSeek Harness, one folder a session.
 
+mod catalog;
+mod creation;
 mod disk;
 mod failure;
 mod files;
@@ -7,9 +9,11 @@ mod frames;
 mod glance;
 mod layout;
 mod lease;
+mod lines;
 mod memo;
-mod reader;
 mod rows;
+mod scan;
+mod stored_log;
 mod window;
 mod writer;
 
