@@ -96,6 +96,29 @@ fn is_unwritten(file: &mut Window<'_>, start: u64) -> io::Result<bool> {
     file.is_zero_from(start + written as u64)
 }
 
+/// The first whole frame behind `start`. It counts only by its checksum: the bytes of a magic number may stand anywhere.
+pub(super) fn next_whole(file: &mut Window<'_>, start: u64, unpacker: &mut Unpacker) -> io::Result<Option<Frame>> {
+    let mut at = start + 1;
+    loop {
+        let bytes = file.bytes(at, PIECE)?;
+        if bytes.len() < MAGIC.len() {
+            return Ok(None);
+        }
+        let Some(found) = bytes.windows(MAGIC.len()).position(|four| four == MAGIC) else {
+            at += (bytes.len() + 1 - MAGIC.len()) as u64;
+            continue;
+        };
+        at += found as u64;
+        if let Step::Frame(frame) = step(file, at)?
+            && frame.has_checksum
+            && unpacker.unpack(file, &frame, &mut |_| true)? == Unpacked::Whole
+        {
+            return Ok(Some(frame));
+        }
+        at += 1;
+    }
+}
+
 /// Whether the end of a frame that does not unpack was never written: a part of it, and all behind it, is zeros. A frame
 /// that was whole once and decayed ends in a checksum instead.
 pub(super) fn is_half_written(file: &mut Window<'_>, frame: &Frame, unpacker: &mut Unpacker) -> io::Result<bool> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::disk::DiskFile;
 use super::failure::Damage;
-use super::frames::{Frame, Step, Unpacked, Unpacker, is_half_written, step};
+use super::frames::{Frame, Step, Unpacked, Unpacker, is_half_written, next_whole, step};
 use super::layout::{Encoding, Generation};
 use super::lines::{Lines, PIECE, find_line_feed};
 use super::rows::{self, Row};
@@ -108,12 +108,22 @@ fn scan_zstd(
     loop {
         let frame = match step(file, at)? {
             Step::End => return Ok(Ok(scan.finish(0))),
-            Step::Torn => return Ok(Ok(scan.finish(file.size() - at))),
-            Step::Bad { reason, offset } => {
-                scan.refuse(offset, reason.to_owned());
-                return Ok(Ok(scan.finish(0)));
-            }
             Step::Frame(frame) => frame,
+            unreadable => {
+                // A frame behind it proves that it was whole once: whatever its length says now, it is not the last.
+                let next = next_whole(file, at, &mut unpacker)?;
+                match (unreadable, &next) {
+                    (Step::Bad { reason, offset }, _) => scan.refuse(offset, reason.to_owned()),
+                    (_, Some(_)) => {
+                        scan.refuse(at, "the frame has no end, and another one stands behind it".to_owned())
+                    }
+                    (_, None) => return Ok(Ok(scan.finish(file.size() - at))),
+                }
+                match next {
+                    Some(frame) => frame,
+                    None => return Ok(Ok(scan.finish(0))),
+                }
+            }
         };
         at = frame.range.end;
         if let Some(broken) = scan.frame(file, &mut unpacker, &frame)? {
