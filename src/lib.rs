@@ -71,8 +71,12 @@
 mod backend;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod export;
 mod log;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+mod private;
 mod seam;
 
 pub use crate::backend::MemoryStore;

@@ -12,6 +12,7 @@ use super::place::Place;
 use super::screen::{Screen, note, visible};
 use crate::export::{ExportReport, jsonl};
 use crate::log::SessionId;
+use crate::private;
 use crate::seam::{Error, ListQuery, SessionPersistence};
 
 /// Write sessions as JSONL: the header, then a line for each event
@@ -91,7 +92,7 @@ impl Target {
 }
 
 fn write_all(store: &dyn SessionPersistence, sessions: &[SessionId], folder: &Path) -> Result<(), Failure> {
-    create_folder(folder).map_err(Failure::file(folder, "making the folder"))?;
+    private::create_folder(folder).map_err(Failure::file(folder, "making the folder"))?;
     let mut failed = 0;
     let mut written: HashMap<String, SessionId> = HashMap::new();
     for session in sessions {
@@ -144,14 +145,6 @@ fn write(store: &dyn SessionPersistence, session: &SessionId, path: &Path) -> Re
     file.as_file().sync_all().map_err(Failure::file(path, "writing"))?;
     file.persist(path).map_err(|failed| Failure::file(path, "naming the file")(failed.error))?;
     Ok(report)
-}
-
-fn create_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 fn tell(session: &SessionId, path: &Path, report: ExportReport) {

@@ -6,6 +6,7 @@ mod header;
 mod id;
 mod json;
 mod lossless;
+mod map_key;
 pub mod payload;
 mod seq;
 #[cfg(feature = "sqlite")]

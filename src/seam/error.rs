@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::log::{InvalidRecord, Seq, SessionId};
 
@@ -320,6 +321,12 @@ impl Holder {
     /// A holder.
     pub fn new(process: u32, since: i64) -> Self {
         Self { process, since }
+    }
+
+    /// This process, from now on.
+    pub(crate) fn this_process() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
+        Self::new(std::process::id(), i64::try_from(since).unwrap_or(i64::MAX))
     }
 }
 

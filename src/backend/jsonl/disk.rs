@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::private;
+
 /// A file system.
 pub(super) trait Disk: Send + Sync {
     /// What is known of a file or folder.
@@ -165,18 +167,15 @@ impl Disk for RealDisk {
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        open(private(fs::File::options().read(true).write(true).create_new(true)), path)
+        open(private::file().create_new(true), path)
     }
 
     fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        open(private(fs::File::options().read(true).write(true).create(true).truncate(false)), path)
+        open(&private::file(), path)
     }
 
     fn make_dir(&self, path: &Path) -> io::Result<bool> {
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        match builder.create(path) {
+        match private::folder().create(path) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
             Err(e) => Err(e),
@@ -213,12 +212,6 @@ impl Disk for RealDisk {
 
 fn open(options: &fs::OpenOptions, path: &Path) -> io::Result<Box<dyn DiskFile>> {
     options.open(path).map(|file| Box::new(file) as Box<dyn DiskFile>)
-}
-
-fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }
 
 impl DiskFile for File {

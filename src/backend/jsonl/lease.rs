@@ -4,8 +4,9 @@ use std::fs::TryLockError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use super::super::runtime::{MAX_RECORD, read_record, write_record};
 use super::disk::{Disk, DiskFile};
 use super::failure::Context;
 use super::memo::Slot;
@@ -96,16 +97,13 @@ pub(super) fn lock_session(
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Error::AlreadyOwned { session: id.clone(), holder: read_holder(&*file) });
+                return Err(Error::AlreadyOwned { session: id.clone(), holder: holder(&*file) });
             }
             Err(TryLockError::Error(e)) => return Err(context.writing(&path, e)),
         }
         let lock = Lock { file, path: path.clone() };
         if is_at(disk, &*lock.file, &path).map_err(|e| context.reading(&path, e))? {
-            // The lock is what counts: a full disk must not keep a writer from waiting for room.
-            if let Err(e) = write_holder(&*lock.file) {
-                log::debug!("writing the holder into {}: {e}", path.display());
-            }
+            leave_record(&lock);
             return Ok(Some(lock));
         }
     }
@@ -121,27 +119,22 @@ fn is_at(disk: &dyn Disk, file: &dyn DiskFile, path: &Path) -> io::Result<bool> 
     }
 }
 
-/// The record is for the message of those who are refused; nothing is decided by it.
-fn write_holder(file: &dyn DiskFile) -> io::Result<()> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
-    let record = format!("{{\"process\":{},\"since\":{since}}}\n", std::process::id());
-    file.write_all_at(record.as_bytes(), 0)?;
-    file.set_len(record.len() as u64)
+/// Notes who has the lock. The lock is what counts: a full disk must not keep a writer from waiting for room.
+fn leave_record(lock: &Lock) {
+    let record = write_record(&Holder::this_process());
+    let written = lock.file.write_all_at(record.as_bytes(), 0).and_then(|()| lock.file.set_len(record.len() as u64));
+    if let Err(e) = written {
+        log::debug!("{}: the holder could not be noted: {e}", lock.path.display());
+    }
 }
 
-/// Who wrote the record, or process 0 where it cannot be read: another program may lock without one.
-fn read_holder(file: &dyn DiskFile) -> Holder {
-    #[derive(serde::Deserialize)]
-    struct Record {
-        process: u32,
-        since: i64,
-    }
-    let mut bytes = [0; 128];
-    let record = file.read_at(&mut bytes, 0).ok().and_then(|length| {
-        let text = std::str::from_utf8(&bytes[..length]).ok()?;
-        serde_json::from_str::<Record>(text.lines().next()?).ok()
+fn holder(file: &dyn DiskFile) -> Holder {
+    let mut record = [0; MAX_RECORD];
+    let length = file.read_at(&mut record, 0).unwrap_or_else(|e| {
+        log::debug!("the holder of a lock could not be read: {e}");
+        0
     });
-    record.map_or(Holder::new(0, 0), |record| Holder::new(record.process, record.since))
+    read_record(&record[..length])
 }
 
 /// Keeps all other creators of sessions off a root for as long as it lives: whether an id is taken is a question to all

@@ -1,8 +1,7 @@
 //! [`Claims`]: which sessions have a writer, and which of them are not stored yet.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::Storage;
 use super::handle::Core;
@@ -23,21 +22,22 @@ pub(super) struct Table<S: Storage> {
 struct Claim<S: Storage> {
     number: u64,
     holder: Holder,
-    pending: Option<Pending>,
+    pending: Option<Pending<S::Key>>,
     /// The handle that owns the session; none while it is being opened or removed.
     core: Weak<Core<S>>,
 }
 
 /// A session that was created and is not stored yet.
 #[derive(Clone)]
-pub(super) struct Pending {
-    /// The number of the claim that created it.
-    pub(super) number: u64,
+pub(super) struct Pending<K> {
+    number: u64,
     pub(super) header: SessionHeader,
     pub(super) inherited: u64,
+    /// Its key, once it is stored: what its readers know it by, whoever takes its id when it never is.
+    pub(super) stored: Arc<OnceLock<K>>,
 }
 
-impl Pending {
+impl<K> Pending<K> {
     /// Stored activities are below this: a session that was just created stands before all of them.
     const ACTIVITY: u64 = 1 << 63;
 
@@ -78,21 +78,21 @@ impl<S: Storage> Table<S> {
     /// Claims a session, or says who has it.
     pub(super) fn claim(&mut self, id: &SessionId) -> Result<()> {
         self.check_free(id)?;
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
-        let holder = Holder::new(std::process::id(), since);
+        let holder = Holder::this_process();
         self.claimed += 1;
         self.by_id.insert(id.clone(), Claim { number: self.claimed, holder, pending: None, core: Weak::new() });
         Ok(())
     }
 
-    /// Claims a session that is created, visible from now on as not stored yet; gives its number.
-    pub(super) fn claim_pending(&mut self, header: &SessionHeader, inherited: u64) -> Result<u64> {
+    /// Claims a session that is created, visible from now on as not stored yet; gives the place of its key.
+    pub(super) fn claim_pending(&mut self, header: &SessionHeader, inherited: u64) -> Result<Arc<OnceLock<S::Key>>> {
         self.claim(header.id())?;
-        let number = self.claimed;
+        let stored = Arc::new(OnceLock::new());
         if let Some(claim) = self.by_id.get_mut(header.id()) {
-            claim.pending = Some(Pending { number, header: header.clone(), inherited });
+            let (number, header) = (claim.number, header.clone());
+            claim.pending = Some(Pending { number, header, inherited, stored: stored.clone() });
         }
-        Ok(number)
+        Ok(stored)
     }
 
     pub(super) fn set_stored(&mut self, id: &SessionId) {
@@ -111,11 +111,11 @@ impl<S: Storage> Table<S> {
         self.by_id.remove(id);
     }
 
-    pub(super) fn pending(&self, id: &SessionId) -> Option<&Pending> {
+    pub(super) fn pending(&self, id: &SessionId) -> Option<&Pending<S::Key>> {
         self.by_id.get(id)?.pending.as_ref()
     }
 
-    pub(super) fn all_pending(&self) -> impl Iterator<Item = &Pending> {
+    pub(super) fn all_pending(&self) -> impl Iterator<Item = &Pending<S::Key>> {
         self.by_id.values().filter_map(|c| c.pending.as_ref())
     }
 

@@ -1,6 +1,6 @@
 //! [`Handle`]: the states that an open session goes through, the same for every backend.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::store::Shared;
 use super::{Slice, Storage};
@@ -32,8 +32,8 @@ pub(super) struct State<K> {
 /// Where the session is.
 #[derive(Clone)]
 pub(super) enum Place<K> {
-    /// Created here as the pending session of this number, and not stored when last looked at.
-    Pending(u64),
+    /// Created here, and not stored when last looked at; the key comes when it is.
+    Pending(Arc<OnceLock<K>>),
     Stored(K),
 }
 
@@ -73,15 +73,20 @@ impl<S: Storage> Core<S> {
         match (place, &mut *turn) {
             (Place::Stored(key), Some(lease)) => self.shared.storage.append(self.id(), &key, lease, events),
             (Place::Stored(_), None) => Err(Error::OwnershipLost { session: self.id().clone() }),
-            (Place::Pending(_), lease) => self.materialize(lease, events),
+            (Place::Pending(stored), lease) => self.materialize(lease, &stored, events),
         }
     }
 
     /// Stores the session with its first batch. Call it in the handle's turn.
-    fn materialize(&self, lease: &mut Option<S::Lease>, events: &[SessionEvent]) -> Result<()> {
+    fn materialize(
+        &self,
+        lease: &mut Option<S::Lease>,
+        stored: &OnceLock<S::Key>,
+        events: &[SessionEvent],
+    ) -> Result<()> {
         let (key, taken) = self.shared.storage.materialize(&self.header, self.inherited, events)?;
         *lease = Some(taken);
-        self.state().place = Place::Stored(key);
+        self.state().place = Place::Stored(stored.get_or_init(|| key).clone());
         self.shared.claims.lock().set_stored(self.id());
         Ok(())
     }
@@ -95,7 +100,7 @@ impl<S: Storage> Core<S> {
     fn store_pending(&self, lease: &mut Option<S::Lease>) -> Result<()> {
         let place = self.state().place.clone();
         match place {
-            Place::Pending(_) => self.materialize(lease, &[]),
+            Place::Pending(stored) => self.materialize(lease, &stored, &[]),
             Place::Stored(_) => Ok(()),
         }
     }
@@ -117,7 +122,7 @@ impl<S: Storage> Core<S> {
         };
         let key = match place {
             Place::Stored(key) => key,
-            Place::Pending(number) => match self.stored_since(number)? {
+            Place::Pending(stored) => match self.stored_since(&stored)? {
                 Some(key) => key,
                 None => return Ok(Vec::new()),
             },
@@ -138,16 +143,16 @@ impl<S: Storage> Core<S> {
     }
 
     /// The key of a session that was pending when this handle was opened; nothing while it still is.
-    fn stored_since(&self, number: u64) -> Result<Option<S::Key>> {
-        if self.shared.claims.lock().pending(self.id()).is_some_and(|p| p.number == number) {
-            return Ok(None);
-        }
-        match self.shared.storage.find(self.id())? {
-            Some(stored) if stored.header == self.header => {
-                self.state().place = Place::Stored(stored.key.clone());
-                Ok(Some(stored.key))
+    fn stored_since(&self, stored: &Arc<OnceLock<S::Key>>) -> Result<Option<S::Key>> {
+        let claims = self.shared.claims.lock();
+        let is_pending = claims.pending(self.id()).is_some_and(|p| Arc::ptr_eq(&p.stored, stored));
+        match stored.get() {
+            Some(key) => {
+                self.state().place = Place::Stored(key.clone());
+                Ok(Some(key.clone()))
             }
-            _ => Err(Error::NotFound { session: self.id().clone() }),
+            None if is_pending => Ok(None),
+            None => Err(Error::NotFound { session: self.id().clone() }),
         }
     }
 

@@ -44,8 +44,8 @@ impl<S: Storage> Runtime<S> {
         if claims.is_claimed(header.id()) || self.shared.storage.contains(header.id())? {
             return Err(Error::AlreadyExists { session: header.id().clone() });
         }
-        let number = claims.claim_pending(header, inherited)?;
-        let core = self.core(header.clone(), inherited, OpenOptions::write(), Place::Pending(number), None);
+        let stored = claims.claim_pending(header, inherited)?;
+        let core = self.core(header.clone(), inherited, OpenOptions::write(), Place::Pending(stored), None);
         claims.set_core(header.id(), &core);
         self.shared.has_written.store(true, Ordering::Release);
         Ok(Box::new(Handle(core)))
@@ -55,7 +55,7 @@ impl<S: Storage> Runtime<S> {
         match options.access() {
             Access::Read => {
                 if let Some(pending) = self.shared.claims.lock().pending(id).cloned() {
-                    let place = Place::Pending(pending.number);
+                    let place = Place::Pending(pending.stored);
                     let core = self.core(pending.header, pending.inherited, options, place, None);
                     return Ok(Box::new(Handle(core)));
                 }

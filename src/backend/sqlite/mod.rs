@@ -2,6 +2,7 @@
 
 mod connection;
 mod failure;
+mod lease;
 mod reader;
 mod row;
 mod schema;
@@ -17,6 +18,7 @@ use rusqlite::Connection;
 
 use self::connection::Readers;
 use self::failure::Context;
+use self::lease::{Lease, Locks};
 use self::row::SessionKey;
 use self::writer::Writer;
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
@@ -25,7 +27,8 @@ use crate::seam::{ListOrder, Position, Result, SeqRange, Snapshot};
 
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
-/// The file is in WAL mode: `-wal` and `-shm` stand beside it while it is open. New files have mode 0600, new folders
+/// The file is in WAL mode: `-wal` and `-shm` stand beside it while it is open, and a folder `-locks` while sessions are
+/// being written. New files have mode 0600, new folders
 /// 0700. [`Snapshot::size_bytes`] is the size of the exported text. An event may take up to
 /// [`SqliteOptions::max_event_bytes`]; a session holds at most 2^32 events.
 ///
@@ -108,6 +111,7 @@ impl SqliteStore {
         let readers = Readers::open(path, options.busy_timeout)?;
         let database = Database {
             path: path.to_owned(),
+            locks: Locks::beside(path),
             readers: Some(readers),
             writer: Mutex::new(None),
             busy_timeout: options.busy_timeout,
@@ -135,6 +139,7 @@ impl SqliteStore {
         let writer = Writer::in_memory(&Context::store(&path))?;
         let database = Database {
             path,
+            locks: Locks::none(),
             readers: None,
             writer: Mutex::new(Some(writer)),
             busy_timeout: options.busy_timeout,
@@ -149,6 +154,7 @@ store_over_runtime!(SqliteStore);
 /// One database: many readers, one writer.
 struct Database {
     path: PathBuf,
+    locks: Locks,
     /// None for a database in memory, which belongs to its one connection.
     readers: Option<Readers>,
     /// Opened by the first write: a visit that only reads needs no lock for writing.
@@ -190,25 +196,29 @@ impl Database {
 
 impl Storage for Database {
     type Key = SessionKey;
-    type Lease = ();
+    type Lease = Lease;
 
     fn find(&self, id: &SessionId) -> Result<Option<Stored<SessionKey>>> {
         let context = self.context().session(id);
         self.read(&context, |view| reader::find(view, id, &context))
     }
 
-    fn lease(&self, _: &SessionId, _: &SessionKey) -> Result<()> {
-        Ok(())
+    fn lease(&self, id: &SessionId, key: &SessionKey) -> Result<Lease> {
+        self.locks.take(key.number, id, &self.context().session(id))
     }
 
-    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<(SessionKey, ())> {
+    fn materialize(
+        &self,
+        header: &SessionHeader,
+        inherited: u64,
+        events: &[SessionEvent],
+    ) -> Result<(SessionKey, Lease)> {
         let context = self.context().session(header.id());
         row::check_sizes(events, self.max_event_bytes, header.id())?;
-        let key = self.write(&context, |writer| writer.materialize(header, inherited, events, &context))?;
-        Ok((key, ()))
+        self.write(&context, |writer| writer.materialize(header, inherited, events, &self.locks, &context))
     }
 
-    fn append(&self, id: &SessionId, key: &SessionKey, (): &mut (), events: &[SessionEvent]) -> Result<()> {
+    fn append(&self, id: &SessionId, key: &SessionKey, _: &mut Lease, events: &[SessionEvent]) -> Result<()> {
         let context = self.context().session(id);
         row::check_sizes(events, self.max_event_bytes, id)?;
         self.write(&context, |writer| writer.append(id, key, events, &context))
@@ -251,7 +261,7 @@ impl Storage for Database {
 
     fn remove(&self, id: &SessionId) -> Result<bool> {
         let context = self.context().session(id);
-        self.write(&context, |writer| writer.remove(id, &context))
+        self.write(&context, |writer| writer.remove(id, &self.locks, &context))
     }
 
     fn sync(&self) -> Result<()> {

@@ -7,6 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::Context;
+use crate::private;
 use crate::seam::{Error, Result};
 
 const SCHEMA: &str = include_str!("../../../schema.sql");
@@ -45,7 +46,7 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    create_folder(folder).map_err(|e| context.io("making the folder of", e))?;
+    private::create_folder(folder).map_err(|e| context.io("making the folder of", e))?;
     // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file.
     let temporary = tempfile::Builder::new()
         .prefix(".sessions-")
@@ -63,14 +64,6 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
         Err(failed) => return Err(context.io("making", failed.error)),
     }
     fs::File::open(folder).and_then(|f| f.sync_all()).map_err(|e| context.io("making durable the folder of", e))
-}
-
-fn create_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// Checks that the file at `path` is a store that this build can use, without a lock, and without making the files that

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::connection::{open_writer, set_synchronous, set_up_writer};
 use super::failure::{Context, corruption};
+use super::lease::{Lease, Locks};
 use super::row::{SessionKey, chained, line_checksum, row_key};
 use super::schema;
 use crate::log::text::{push_seqs, push_surface_op, write_event};
@@ -67,10 +68,11 @@ impl Writer {
         header: &SessionHeader,
         inherited: u64,
         events: &[SessionEvent],
+        locks: &Locks,
         context: &Context<'_>,
-    ) -> Result<SessionKey> {
+    ) -> Result<(SessionKey, Lease)> {
         let id = header.id();
-        let (key, types) = self.transaction(context, |transaction| {
+        let (key, lease, types) = self.transaction(context, |transaction| {
             let failed = |e| context.sqlite(e);
             let taken = transaction
                 .prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")
@@ -94,16 +96,18 @@ impl Writer {
                 })
                 .map_err(failed)?;
             let key = SessionKey::new(transaction.last_insert_rowid(), incarnation, header);
+            // Before others can see the session.
+            let lease = locks.take(key.number, id, context)?;
             if events.is_empty() {
-                return Ok((key, Vec::new()));
+                return Ok((key, lease, Vec::new()));
             }
             let size_bytes = line.len() as u64 + 1;
             let counters = Counters { events: 0, size_bytes, last_time: None, chain: checksum, inherited };
             let types = store(transaction, &key, counters, events).map_err(failed)?;
-            Ok((key, types))
+            Ok((key, lease, types))
         })?;
         key.note_types(types);
-        Ok(key)
+        Ok((key, lease))
     }
 
     pub(super) fn append(
@@ -143,20 +147,20 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, id: &SessionId, context: &Context<'_>) -> Result<bool> {
+    pub(super) fn remove(&mut self, id: &SessionId, locks: &Locks, context: &Context<'_>) -> Result<bool> {
         self.transaction(context, |transaction| {
-            let remove = || {
-                let number = transaction
-                    .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
-                    .optional()?;
-                let Some(number) = number else { return Ok(false) };
-                let keys = [row_key(number, 0), row_key(number + 1, 0)];
-                transaction.execute("DELETE FROM events WHERE key >= ?1 AND key < ?2", keys)?;
-                transaction.execute("DELETE FROM session_types WHERE session = ?1", [number])?;
-                transaction.execute("DELETE FROM sessions WHERE number = ?1", [number])?;
-                Ok(true)
-            };
-            remove().map_err(|e| context.sqlite(e))
+            let failed = |e| context.sqlite(e);
+            let number = transaction
+                .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
+                .optional()
+                .map_err(failed)?;
+            let Some(number) = number else { return Ok(false) };
+            let _lease = locks.take(number, id, context)?;
+            let keys = [row_key(number, 0), row_key(number + 1, 0)];
+            transaction.execute("DELETE FROM events WHERE key >= ?1 AND key < ?2", keys).map_err(failed)?;
+            transaction.execute("DELETE FROM session_types WHERE session = ?1", [number]).map_err(failed)?;
+            transaction.execute("DELETE FROM sessions WHERE number = ?1", [number]).map_err(failed)?;
+            Ok(true)
         })
     }
 

@@ -1,0 +1,39 @@
+//! The record that a writer leaves in the file it locks: for the message of those who are refused. Nothing is decided by
+//! it; the lock is the kernel's and dies with its process.
+
+use crate::seam::Holder;
+
+/// The most bytes that a record has.
+pub(crate) const MAX_RECORD: usize = 128;
+
+/// The record of a holder, a line of JSON.
+pub(crate) fn write_record(holder: &Holder) -> String {
+    format!("{{\"process\":{},\"since\":{}}}\n", holder.process, holder.since)
+}
+
+/// The holder of a record, or process 0 where it cannot be read: another program may lock without one.
+pub(crate) fn read_record(record: &[u8]) -> Holder {
+    #[derive(serde::Deserialize)]
+    struct Record {
+        process: u32,
+        since: i64,
+    }
+    let line = record.split(|b| *b == b'\n').next().unwrap_or_default();
+    serde_json::from_slice::<Record>(line).map_or(Holder::new(0, 0), |r| Holder::new(r.process, r.since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_gives_back_its_holder_and_anything_else_gives_process_0() {
+        let holder = Holder::new(u32::MAX, i64::MIN);
+        let record = write_record(&holder);
+        assert!(record.len() <= MAX_RECORD);
+        assert_eq!(read_record(record.as_bytes()), holder);
+        for other in [&b""[..], b"{}", b"\xff\n", b"{\"process\":-1,\"since\":0}"] {
+            assert_eq!(read_record(other), Holder::new(0, 0));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! [`Lease`]: the ownership of a session, as a lock that the kernel holds for a process and drops with it.
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::super::runtime::{MAX_RECORD, read_record, write_record};
+use super::failure::Context;
+use crate::log::SessionId;
+use crate::private;
+use crate::seam::{Error, Holder, Result};
+
+/// How often a lock file is made again because its last holder removed it while it was being locked.
+const TRIES: usize = 100;
+
+/// The ownership of a session; none is needed in a database in memory, which has one store only.
+pub(super) struct Lease {
+    _lock: Option<Lock>,
+}
+
+struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+/// Where the lock of each session stands: a folder beside the database, one file a session that is being written.
+pub(super) struct Locks {
+    folder: Option<PathBuf>,
+}
+
+impl Locks {
+    pub(super) fn beside(database: &Path) -> Self {
+        let mut folder = OsString::from(database);
+        folder.push("-locks");
+        Self { folder: Some(folder.into()) }
+    }
+
+    pub(super) fn none() -> Self {
+        Self { folder: None }
+    }
+
+    /// Takes the session with this number, or tells who has it.
+    pub(super) fn take(&self, number: i64, id: &SessionId, context: &Context<'_>) -> Result<Lease> {
+        let Some(folder) = &self.folder else { return Ok(Lease { _lock: None }) };
+        let path = folder.join(format!("{number}.lock"));
+        for _ in 0..TRIES {
+            private::create_folder(folder).map_err(|e| context.io("making the folder for locks of", e))?;
+            let mut file = match private::file().open(&path) {
+                Ok(file) => file,
+                // The last holder of another session removed the folder.
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(e) => return Err(context.io("opening a lock of", e)),
+            };
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::AlreadyOwned { session: id.clone(), holder: holder(&mut file) });
+                }
+                Err(TryLockError::Error(e)) => return Err(context.io("locking a session of", e)),
+            }
+            let lock = Lock { file, path: path.clone() };
+            if lock.is_in_place().map_err(|e| context.io("looking at a lock of", e))? {
+                lock.leave_record();
+                return Ok(Lease { _lock: Some(lock) });
+            }
+        }
+        Err(Error::StoreBusy { session: Some(id.clone()), store: folder.display().to_string(), source: None })
+    }
+}
+
+impl Lock {
+    /// Whether the file that was locked is still the one that others find.
+    fn is_in_place(&self) -> std::io::Result<bool> {
+        match fs::metadata(&self.path) {
+            Ok(found) => is_same(&found, &self.file.metadata()?),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The lock is what counts: a disk that is full must not keep a writer from waiting for room.
+    fn leave_record(&self) {
+        let record = write_record(&Holder::this_process());
+        let written = (&self.file).write_all(record.as_bytes()).and_then(|()| self.file.set_len(record.len() as u64));
+        if let Err(e) = written {
+            log::debug!("{}: the holder could not be noted: {e}", self.path.display());
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Removed while it is still locked: whoever has it open already finds that it is no longer in its place.
+        if let Err(e) = fs::remove_file(&self.path) {
+            log::debug!("{}: the lock file stays: {e}", self.path.display());
+        }
+        // Explicitly, and not only by closing: a child process that is being started may hold a copy for a moment.
+        if let Err(e) = self.file.unlock() {
+            log::warn!("unlocking {}: {e}; it is unlocked when the process ends", self.path.display());
+        }
+        // Fails, as it should, while other sessions are being written.
+        if let Some(Err(e)) = self.path.parent().map(fs::remove_dir) {
+            log::trace!("{}: the folder stays: {e}", self.path.display());
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    Ok((a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+/// Elsewhere a file that is open cannot be removed, so that it is in its place.
+#[cfg(not(unix))]
+fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> std::io::Result<bool> {
+    Ok(true)
+}
+
+fn holder(file: &mut File) -> Holder {
+    let mut record = Vec::with_capacity(MAX_RECORD);
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(MAX_RECORD as u64).read_to_end(&mut record));
+    if let Err(e) = read {
+        log::debug!("the holder of a lock could not be read: {e}");
+    }
+    read_record(&record)
+}
