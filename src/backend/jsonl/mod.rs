@@ -14,6 +14,8 @@ mod memo;
 mod rows;
 mod scan;
 mod stored_log;
+#[cfg(test)]
+mod tests;
 mod window;
 mod writer;
 
