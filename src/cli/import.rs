@@ -11,7 +11,7 @@ use super::screen::{AnsiColor, DIM, Screen, color, note, visible};
 use crate::export::{self, ImportError, ImportOptions, Importable, Imported};
 use crate::seam::SessionPersistence;
 
-/// Import log files, ZIP exports and DSH databases, each session whole or not at all
+/// Import log files, ZIP exports, DSH folders and databases, each session whole or not at all
 #[derive(Args)]
 #[command(after_help = "\
 A session that is stored already is never replaced: the same log changes nothing, a longer one is
@@ -21,10 +21,10 @@ An import that was stopped is finished by the same command. The store is made wh
 Examples:
   sessions import logs/*.jsonl
   sessions import --extend today.jsonl
-  sessions import archive.zip ~/.dsh/sessions.db
+  sessions import archive.zip ~/.dsh/sessions ~/.dsh/sessions.db
   sessions --store a.db export x | sessions --store b.db import -")]
 pub(super) struct Import {
-    /// Log files, ZIP exports of ours, DSH databases; - is a log on the standard input
+    /// Log files, ZIP exports of ours, DSH folders and databases; - is a log on the standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Let a log that goes on where the stored one ends add to it

@@ -1,13 +1,11 @@
 //! Sessions from one store into another.
 
 use super::deposit::{Incoming, deposit};
+use super::listed::for_each_listed;
 use super::log_pages::LogPages;
 use super::{ImportError, ImportOptions, Imported, Tally};
 use crate::log::{SessionEvent, SessionId};
-use crate::seam::{Error, ListOrder, ListQuery, OpenOptions, Result, SessionHandle, SessionPersistence};
-
-/// How many sessions are listed at once.
-const LIST_PAGE: usize = 1000;
+use crate::seam::{Error, ListOrder, OpenOptions, Result, SessionHandle, SessionPersistence};
 
 /// Copies sessions into another store, by the rules of an import: each whole or not at all, a stored one never replaced,
 /// the same call again changes nothing. Logs are read as they are stored and are not interpreted. What was written is
@@ -63,20 +61,13 @@ pub fn copy(
 
 fn least_recent_first(source: &dyn SessionPersistence) -> Result<Vec<SessionId>> {
     let mut sessions = Vec::new();
-    let mut query = ListQuery::default().with_order(ListOrder::Activity).with_limit(LIST_PAGE);
-    loop {
-        let page = source.list(&query)?;
-        sessions.extend(page.items.into_iter().map(|snapshot| snapshot.id));
-        match page.next {
-            Some(cursor) => query = query.with_cursor(cursor),
-            None => break,
-        }
-    }
+    for_each_listed(source, ListOrder::Activity, |snapshot| sessions.push(snapshot.id))?;
     sessions.reverse();
     Ok(sessions)
 }
 
-fn copy_one(
+/// Copies one session and reads it back.
+pub(super) fn copy_one(
     source: &dyn SessionPersistence,
     from: &str,
     target: &dyn SessionPersistence,
@@ -88,6 +79,13 @@ fn copy_one(
     let handle = source.open(session, OpenOptions::uninterpreted()).map_err(unreadable)?;
     let absent = || Error::NotFound { session: session.clone() };
     let snapshot = source.stat(session).and_then(|found| found.ok_or_else(absent)).map_err(unreadable)?;
+    if let Some(tail) = snapshot.torn_tail {
+        log::warn!(
+            "{from}: session {session:?}: {} bytes from seq {} on were never finished and are left out",
+            tail.bytes,
+            tail.seq
+        );
+    }
     let log = Stored { log: LogPages::new(&*handle, &snapshot), unreadable: &unreadable };
     let imported = deposit(target, from, handle.header().clone(), log, options)?;
     // What is unchanged was compared to the last event already.

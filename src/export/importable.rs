@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "sqlite")]
 use super::dsh_database::{Found, Source, import_source};
+#[cfg(feature = "jsonl")]
+use super::dsh_root::{Root, find_root};
 use super::{ImportError, ImportOptions, Imported, Tally, import_file};
 use crate::seam::SessionPersistence;
 
@@ -13,7 +15,8 @@ use crate::seam::SessionPersistence;
 ///
 /// - a log file, as for [`import_file`];
 /// - an archive of this crate (feature `zip`), as for [`import_archive`](super::import_archive);
-/// - a database of DeepSeek Harness (feature `sqlite`), as for [`import_database`](super::import_database).
+/// - a database of DeepSeek Harness (feature `sqlite`), as for [`import_database`](super::import_database);
+/// - a folder in the layout of DeepSeek Harness (feature `jsonl`), as for [`import_root`](super::import_root).
 pub struct Importable {
     path: PathBuf,
     kind: Kind,
@@ -25,6 +28,8 @@ enum Kind {
     Archive(File),
     #[cfg(feature = "sqlite")]
     Database(Box<Source>),
+    #[cfg(feature = "jsonl")]
+    Root(Root),
 }
 
 impl Importable {
@@ -41,7 +46,10 @@ impl Importable {
         let importable = |kind| Ok(Self { path: path.to_owned(), kind });
         let found = fs::metadata(path).map_err(unreadable)?;
         if found.is_dir() {
-            return Err(foreign("is a folder; name the log files, archives or databases in it".to_owned()));
+            #[cfg(feature = "jsonl")]
+            return importable(Kind::Root(find_root(path)?));
+            #[cfg(not(feature = "jsonl"))]
+            return Err(foreign("is a folder, which only builds with the feature `jsonl` import".to_owned()));
         }
         if !found.is_file() {
             // A pipe cannot be looked at and then read again.
@@ -85,6 +93,8 @@ impl Importable {
             }
             #[cfg(feature = "sqlite")]
             Kind::Database(source) => import_source(store, &source, options, tell),
+            #[cfg(feature = "jsonl")]
+            Kind::Root(root) => root.import(store, options, tell),
         })
     }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::listed::for_each_listed;
 use crate::log::SessionId;
-use crate::seam::{ListOrder, ListQuery, Result, SessionPersistence};
-
-/// How many sessions are listed at once.
-const LIST_PAGE: usize = 1000;
+use crate::seam::{ListOrder, Result, SessionPersistence};
 
 /// The descendants of a session, depth first: each before its own children, the children of one parent by the time of
 /// their creation and then by id. Each once, whatever circle the headers describe; the root itself is none of them. A
@@ -32,17 +30,11 @@ pub(super) fn descendants(store: &dyn SessionPersistence, root: &SessionId) -> R
 
 fn children_by_parent(store: &dyn SessionPersistence) -> Result<HashMap<String, Vec<(u64, SessionId)>>> {
     let mut children: HashMap<_, Vec<_>> = HashMap::new();
-    let mut query = ListQuery::default().with_order(ListOrder::Created).with_limit(LIST_PAGE);
-    loop {
-        let page = store.list(&query)?;
-        for header in page.items.into_iter().filter_map(|snapshot| snapshot.header) {
-            if let Some(parent) = header.parent_session() {
-                children.entry(parent.to_owned()).or_default().push((header.created_at(), header.id().clone()));
-            }
+    for_each_listed(store, ListOrder::Created, |snapshot| {
+        let Some(header) = snapshot.header else { return };
+        if let Some(parent) = header.parent_session() {
+            children.entry(parent.to_owned()).or_default().push((header.created_at(), snapshot.id));
         }
-        match page.next {
-            Some(cursor) => query = query.with_cursor(cursor),
-            None => return Ok(children),
-        }
-    }
+    })?;
+    Ok(children)
 }

@@ -6,7 +6,8 @@ use std::io::BufRead;
 
 use super::ImportError;
 use super::deposit::{Incoming, Unpacking};
-use crate::log::{InvalidRecord, PACKED_ROW_TYPES, SessionEvent, SessionHeader, packed, text};
+use crate::log::packed::{self, Row};
+use crate::log::{InvalidRecord, SessionEvent, SessionHeader, text};
 
 /// A file that is read as a log: its header, and then its events in their order.
 pub(super) struct LogFile<R> {
@@ -57,28 +58,22 @@ impl<R: BufRead> LogFile<R> {
             return Ok(VecDeque::new());
         }
         let version = self.version;
-        let parse = |line: &[u8]| match text::parse_event(line) {
-            Ok(event) => Ok(VecDeque::from([event])),
-            // A packed row has no seq, so it is never read as an event.
-            Err(refused) => match packed::expand_row(line).filter(|_| packed::may_stand_in(version)) {
-                Some(events) => events.map(VecDeque::from),
-                None => Err(refused),
+        let row = self.record(
+            |line| packed::parse_row(line, version),
+            |line, error| match record_type(line) {
+                Some(t) if t == "session" => {
+                    "a second session header; a file holds one session, put the rest into a file of its own".into()
+                }
+                _ => error.reason().to_owned(),
             },
-        };
-        let events = self.record(parse, |line, error| match record_type(line) {
-            Some(t) if t == "session" => {
-                "a second session header; a file holds one session, put the rest into a file of its own".into()
+        )?;
+        match row {
+            Row::One(event) => Ok(VecDeque::from([event])),
+            Row::Packed(events) => {
+                self.unpacking.add(&events).map_err(|e| self.refused(e.reason()))?;
+                Ok(events.into())
             }
-            Some(t) if PACKED_ROW_TYPES.contains(&&*t) && !packed::may_stand_in(version) => {
-                format!("a row of type {t:?} packs several events into one, which a log of format {version} never does")
-            }
-            _ => error.reason().to_owned(),
-        })?;
-        if events.len() > 1 {
-            let (events, _) = events.as_slices();
-            self.unpacking.add(events).map_err(|e| self.refused(e.reason()))?;
         }
-        Ok(events)
     }
 
     fn advance(&mut self) -> Result<bool, ImportError> {

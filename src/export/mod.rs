@@ -29,12 +29,15 @@ mod copy;
 mod deposit;
 #[cfg(feature = "sqlite")]
 mod dsh_database;
+#[cfg(feature = "jsonl")]
+mod dsh_root;
 mod import;
 mod import_error;
 mod importable;
 mod jsonl;
 #[cfg(feature = "zip")]
 mod lineage;
+mod listed;
 mod log_file;
 mod log_pages;
 mod pages;
@@ -44,6 +47,8 @@ pub use archive::{ArchiveProblem, ArchiveReport, import_archive, zip};
 pub use copy::copy;
 #[cfg(feature = "sqlite")]
 pub use dsh_database::import_database;
+#[cfg(feature = "jsonl")]
+pub use dsh_root::import_root;
 pub use import::{ImportOptions, Imported, Tally, import_file, import_reader};
 pub use import_error::{Conflict, ImportError};
 pub use importable::{Importable, import_path};

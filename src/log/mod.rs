@@ -15,7 +15,6 @@ pub(crate) mod stored;
 pub mod text;
 mod vocabulary;
 
-pub(crate) use event::PACKED_ROW_TYPES;
 pub use event::{InvalidRecord, SessionEvent, SurfaceOp};
 pub use header::{Origin, SessionHeader};
 pub use id::{InvalidSessionId, SessionId};

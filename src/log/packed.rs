@@ -8,7 +8,7 @@ use super::text::{self, object, push_number, whole};
 use super::{InvalidRecord, Json, SessionEvent};
 
 /// The first format without packed rows.
-const FIRST_WITHOUT: u32 = 2;
+pub(crate) const FIRST_WITHOUT: u32 = 2;
 
 /// The most events that one row may stand for: far above what a batch of any writer holds.
 const MAX_EVENTS: usize = 1 << 20;
@@ -20,14 +20,38 @@ const MAX_EXPANDED_BYTES: usize = 256 << 20;
 /// The type of every event that a packed row stands for.
 const EVENT_TYPE: &str = "assistant/chunk";
 
-/// Whether a log of format `version` may hold packed rows.
-pub(crate) fn may_stand_in(version: u32) -> bool {
-    version < FIRST_WITHOUT
+/// What a row of a log file holds.
+pub(crate) enum Row {
+    One(SessionEvent),
+    /// The events of a packed row, in order; at least one.
+    Packed(Vec<SessionEvent>),
 }
 
-/// The events of a row of a log file, in their order and at least one; nothing where the type of the row is not that of
-/// a packed one.
-pub(crate) fn expand_row(row: &[u8]) -> Option<Result<Vec<SessionEvent>, InvalidRecord>> {
+impl Row {
+    pub(crate) fn events(&self) -> &[SessionEvent] {
+        match self {
+            Row::One(event) => std::slice::from_ref(event),
+            Row::Packed(events) => events,
+        }
+    }
+}
+
+/// Reads a row of a log of format `version`, without its line feed.
+pub(crate) fn parse_row(row: &[u8], version: u32) -> Result<Row, InvalidRecord> {
+    text::parse_event(row).map(Row::One).or_else(|refused| {
+        // A packed row has no seq, so it is never read as an event.
+        let Some(events) = expand_row(row) else { return Err(refused) };
+        if version < FIRST_WITHOUT {
+            return events.map(Row::Packed);
+        }
+        Err(InvalidRecord::new(format!(
+            "the row packs several events into one, which a log of format {version} never does"
+        )))
+    })
+}
+
+/// The events of a packed row; nothing where the type of the row is not that of one.
+fn expand_row(row: &[u8]) -> Option<Result<Vec<SessionEvent>, InvalidRecord>> {
     #[derive(Deserialize)]
     struct Tag<'a> {
         #[serde(rename = "type")]
@@ -228,7 +252,14 @@ mod tests {
 
     #[test]
     fn only_the_formats_0_and_1_have_packed_rows() {
-        assert!(may_stand_in(0) && may_stand_in(1) && !may_stand_in(2) && !may_stand_in(3));
+        let packed = row(r#"{"turn":1,"step":1,"index":0,"dt":[],"texts":["a"]}"#);
+        for version in [0, 1] {
+            assert!(matches!(parse_row(packed.as_bytes(), version), Ok(Row::Packed(events)) if events.len() == 1));
+        }
+        for version in [2, 3, 9] {
+            let refused = parse_row(packed.as_bytes(), version).err().expect("a refusal");
+            assert!(refused.reason().contains(&format!("format {version} never")), "{refused}");
+        }
         for other in [r#"{"type":"turn/start","seq":0,"time":0,"data":{}}"#, "[]", "x", "\"text-chunks\"", ""] {
             assert!(expand_row(other.as_bytes()).is_none(), "{other}");
         }

@@ -1,7 +1,10 @@
 //! The logs that the tests move, and the stores they move through.
 
 use session_persistence::export::{self, ImportError, ImportOptions, Imported};
-use session_persistence::{ListQuery, MemoryStore, SessionId, SessionPersistence, SqliteStore};
+use session_persistence::{
+    CreateOptions, Encoding, JsonlOptions, JsonlStore, ListQuery, MemoryStore, OpenOptions, Page, Result,
+    SessionHandle, SessionHeader, SessionId, SessionPersistence, Snapshot, SqliteStore,
+};
 
 pub(crate) struct Header<'a> {
     pub(crate) id: &'a str,
@@ -97,7 +100,48 @@ pub(crate) type Stores = Vec<(&'static str, Box<dyn SessionPersistence>)>;
 
 /// A store of each kind.
 pub(crate) fn stores() -> Stores {
-    vec![("memory", Box::new(MemoryStore::new())), ("sqlite", Box::new(SqliteStore::in_memory().expect("a store")))]
+    vec![
+        ("memory", Box::new(MemoryStore::new())),
+        ("sqlite", Box::new(SqliteStore::in_memory().expect("a store"))),
+        ("raw files", Box::new(Files::new(Encoding::Raw))),
+        ("zstd files", Box::new(Files::new(Encoding::Zstd))),
+    ]
+}
+
+/// A store of files in a folder of its own, which is gone with it.
+pub(crate) struct Files {
+    pub(crate) store: JsonlStore,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Files {
+    pub(crate) fn new(encoding: Encoding) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut options = JsonlOptions::default();
+        options.encoding = encoding;
+        Self { store: JsonlStore::open_with(folder.path(), options).expect("a store"), folder }
+    }
+}
+
+impl SessionPersistence for Files {
+    fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
+        self.store.create(header, options)
+    }
+    fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
+        self.store.open(id, options)
+    }
+    fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
+        self.store.stat(id)
+    }
+    fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
+        self.store.list(query)
+    }
+    fn flush(&self) -> Result<()> {
+        self.store.flush()
+    }
+    fn remove(&self, id: &SessionId) -> Result<bool> {
+        self.store.remove(id)
+    }
 }
 
 pub(crate) fn id(id: &str) -> SessionId {

@@ -5,4 +5,5 @@ mod databases;
 mod equality;
 mod hostile_archives;
 mod logs;
+mod roots;
 mod zip_bytes;

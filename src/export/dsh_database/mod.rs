@@ -35,7 +35,8 @@ impl Schema {
     }
 }
 
-/// Imports the sessions of a database of DeepSeek Harness, the oldest first, each by the rules of
+/// Imports the sessions of a database of DeepSeek Harness, those with the oldest last event first, each by the
+/// rules of
 /// [`import_reader`](super::import_reader) and whatever becomes of the others. Schema versions 14 and 17.
 ///
 /// The database is only read: not a byte of it changes, and no file is left beside it. Where another program left
@@ -110,7 +111,8 @@ struct Session {
 fn sessions(connection: &Connection) -> rusqlite::Result<Vec<Session>> {
     let mut statement = connection.prepare(
         "SELECT id, version, created_at, cwd, parent_session, seed_length, origin, delegation_depth, agent_preset \
-         FROM sessions ORDER BY created_at, id",
+         FROM sessions ORDER BY coalesce((SELECT time FROM events WHERE session_id = sessions.id \
+         ORDER BY seq DESC LIMIT 1), created_at), id",
     )?;
     let sessions = statement.query_map([], |row| {
         Ok(Session {
