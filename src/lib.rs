@@ -56,10 +56,11 @@
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
-//! | `sqlite` | yes | `SqliteStore`; SQLite is compiled in |
-//! | `jsonl` | yes | `JsonlStore`; Zstandard is compiled in |
+//! | `sqlite` | yes | `SqliteStore`, and the import of databases of DSH; SQLite and Zstandard are compiled in |
+//! | `jsonl` | yes | `JsonlStore`, and the import of folders of DSH; Zstandard is compiled in |
+//! | `zip` | no | ZIP archives in [`export`](mod@export): `zip` and `import_archive` |
 //! | `contract` | no | `contract`, the suite of tests that every backend passes, for backends of your own |
-//! | `cli` | no | the `sessions` command |
+//! | `cli` | no | the `sessions` command, which brings all of the above but `contract` |
 //!
 //! # Source of the format
 //!

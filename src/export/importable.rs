@@ -1,7 +1,6 @@
 //! [`Importable`]: whatever a path leads to that sessions can be imported from.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "sqlite")]
@@ -14,9 +13,9 @@ use crate::seam::SessionPersistence;
 /// What a path leads to, which is told by its content and not by its name:
 ///
 /// - a log file, as for [`import_file`];
-/// - an archive of this crate (feature `zip`), as for [`import_archive`](super::import_archive);
-/// - a database of DeepSeek Harness (feature `sqlite`), as for [`import_database`](super::import_database);
-/// - a folder in the layout of DeepSeek Harness (feature `jsonl`), as for [`import_root`](super::import_root).
+/// - an archive of this crate (feature `zip`), as for `import_archive`;
+/// - a database of DeepSeek Harness (feature `sqlite`), as for `import_database`;
+/// - a folder in the layout of DeepSeek Harness (feature `jsonl`), as for `import_root`.
 pub struct Importable {
     path: PathBuf,
     kind: Kind,
@@ -42,14 +41,16 @@ impl Importable {
     pub fn find(path: &Path) -> Result<Self, ImportError> {
         let name = path.display().to_string();
         let unreadable = |source| ImportError::Unreadable { file: name.clone(), source };
-        let foreign = |reason| ImportError::Foreign { file: name.clone(), reason };
         let importable = |kind| Ok(Self { path: path.to_owned(), kind });
         let found = fs::metadata(path).map_err(unreadable)?;
         if found.is_dir() {
             #[cfg(feature = "jsonl")]
             return importable(Kind::Root(find_root(path)?));
             #[cfg(not(feature = "jsonl"))]
-            return Err(foreign("is a folder, which only builds with the feature `jsonl` import".to_owned()));
+            return Err(ImportError::Foreign {
+                file: name,
+                reason: "is a folder, which only builds with the feature `jsonl` import".to_owned(),
+            });
         }
         if !found.is_file() {
             // A pipe cannot be looked at and then read again.
@@ -59,7 +60,7 @@ impl Importable {
         #[cfg(feature = "sqlite")]
         match Source::find(path)? {
             Found::Dsh(source) => return importable(Kind::Database(source)),
-            Found::Other(reason) => return Err(foreign(reason)),
+            Found::Other(reason) => return Err(ImportError::Foreign { file: name, reason }),
             Found::NoDatabase => {}
         }
         let file = File::open(path).map_err(unreadable)?;
@@ -89,7 +90,7 @@ impl Importable {
             #[cfg(feature = "zip")]
             Kind::Archive(file) => {
                 let name = self.path.display().to_string();
-                super::archive::import_entries(store, &name, BufReader::new(file), options, tell)
+                super::archive::import_entries(store, &name, std::io::BufReader::new(file), options, tell)
             }
             #[cfg(feature = "sqlite")]
             Kind::Database(source) => import_source(store, &source, options, tell),
@@ -115,7 +116,7 @@ pub fn import_path(
 
 /// Whether a file starts like an archive with entries, or like one without.
 #[cfg(feature = "zip")]
-fn is_archive(mut file: &File) -> io::Result<bool> {
+fn is_archive(mut file: &File) -> std::io::Result<bool> {
     use std::io::{Read as _, Seek as _};
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;

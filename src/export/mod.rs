@@ -1,9 +1,20 @@
-//! A session as text, and back: one log, one file of JSONL.
+//! Sessions that move: as text, as archives, from store to store, and out of where other programs keep them.
+//!
+//! - [`jsonl()`] writes the text of a session, and [`import_reader`] and [`import_file`] read it: one log, one file.
+//! - `zip` (feature `zip`) writes a session with its descendants as one archive, and `import_archive` reads it.
+//! - [`copy()`] takes sessions from any store to any other.
+//! - [`import_path`] takes whatever a path leads to: one of the above, or a folder (`import_root`) or a database
+//!   (`import_database`) of DeepSeek Harness.
+//!
+//! All that comes in is held to the same rules. A session is stored whole or not at all. One that is stored already is
+//! never replaced: the same log changes nothing, a longer one is added where [`ImportOptions::extend`] says so, any other
+//! is a [`Conflict`]. Its source is only read.
 //!
 //! The text is the header's line, then each event's line, with a line feed after each and nothing else. It is the same
-//! bytes from every backend, and a file that is imported and exported again comes back as it was. Two things are not
-//! text of the log and do not come back: a carriage return at the end of a line, and the short form of
-//! `sourceEventSeqs` that some files use, which becomes the plain list.
+//! bytes from every backend, and a file that is imported and exported again comes back as it was. Three things are not
+//! text of the log and do not come back: a carriage return at the end of a line, the short form of `sourceEventSeqs` that
+//! some files use, which becomes the plain list, and the rows of the formats 0 and 1 that stand for several events, which
+//! become those events.
 //!
 //! ```
 //! use session_persistence::export::{self, ImportOptions, Imported};

@@ -27,6 +27,7 @@ pub(crate) enum Row {
     Packed(Vec<SessionEvent>),
 }
 
+#[cfg(feature = "jsonl")]
 impl Row {
     pub(crate) fn events(&self) -> &[SessionEvent] {
         match self {
