@@ -94,6 +94,9 @@ impl Export {
         }
         let writing = Writing { format: self.format, with_descendants: self.descendants };
         let target = Target::of(self.output, self.all || self.sessions.len() > 1)?;
+        if self.format == Format::Zip && matches!(target, Target::Output) && screen.is_terminal() {
+            return Err(Failure::Usage("an archive is nothing for a terminal: add --output FILE".to_owned()));
+        }
         let store = place.open()?;
         let sessions = if self.all {
             store.list(&ListQuery::default())?.items.into_iter().map(|snapshot| snapshot.id).collect()

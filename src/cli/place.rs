@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use crate::SqliteStore;
 use crate::seam::{Error, SessionPersistence};
+use crate::{Encoding, JsonlOptions, JsonlStore, SqliteStore};
 
 const DEFAULT: &str = "sessions.db";
 const VARIABLE: &str = "SESSIONS_STORE";
@@ -36,46 +36,72 @@ impl Place {
 
     /// Opens the store; an absent one is an error and stays absent.
     pub(super) fn open(&self) -> Result<Box<dyn SessionPersistence>, Failure> {
-        Ok(Box::new(self.open_sqlite()?.1))
+        Ok(match self.kind() {
+            Kind::Sqlite(_) => Box::new(self.open_sqlite()?.1),
+            Kind::Jsonl(path, _) => Box::new(JsonlStore::open_existing(existing(path)?)?),
+        })
     }
 
     /// Opens the store, which must be one of SQLite, and tells its file.
     pub(super) fn open_sqlite(&self) -> Result<(PathBuf, SqliteStore), Failure> {
-        let path = self.sqlite()?;
-        if matches!(path.try_exists(), Ok(false)) {
-            return Err(unsupported(
+        match self.kind() {
+            Kind::Sqlite(path) => Ok((path.to_owned(), SqliteStore::open_existing(existing(path)?)?)),
+            Kind::Jsonl(path, _) => Err(unsupported(
                 path,
-                format!(
-                    "there is no such file; name the store with --store or ${VARIABLE}, \
-                     or make one with `sessions demo` or `sessions import`"
-                ),
-            ));
+                "it is a folder of log files, which have no SQL; copy them into a file of SQLite with `sessions copy`"
+                    .to_owned(),
+            )),
         }
-        Ok((path.to_owned(), SqliteStore::open_existing(path)?))
     }
 
     /// Opens the store, which is made where it is absent.
     pub(super) fn open_or_create(&self) -> Result<Box<dyn SessionPersistence>, Failure> {
-        Ok(Box::new(SqliteStore::open(self.sqlite()?)?))
+        Ok(match self.kind() {
+            Kind::Sqlite(path) => Box::new(SqliteStore::open(path)?),
+            Kind::Jsonl(path, encoding) => {
+                let mut options = JsonlOptions::default();
+                options.encoding = encoding;
+                Box::new(JsonlStore::open_with(path, options)?)
+            }
+        })
     }
 
-    /// The file of a store of SQLite. The one place that tells the backends apart.
-    fn sqlite(&self) -> Result<&Path, Failure> {
+    /// Which backend the place is of: as the name says, else a folder is one of log files and all else of SQLite.
+    fn kind(&self) -> Kind<'_> {
         let path = Path::new(&self.name);
         if let Some(name) = self.name.to_str() {
             if let Some(path) = name.strip_prefix("sqlite:") {
-                return Ok(Path::new(path));
+                return Kind::Sqlite(Path::new(path));
             }
-            if name.starts_with("jsonl:") || name.starts_with("jsonl+raw:") {
-                return Err(unsupported(path, "this build has no backend for files of JSONL, only SQLite".to_owned()));
+            if let Some(path) = name.strip_prefix("jsonl:") {
+                return Kind::Jsonl(Path::new(path), Encoding::Zstd);
+            }
+            if let Some(path) = name.strip_prefix("jsonl+raw:") {
+                return Kind::Jsonl(Path::new(path), Encoding::Raw);
             }
         }
-        if path.is_dir() {
-            let reason = "it is a folder, and this build has no backend for files of JSONL; name an SQLite file";
-            return Err(unsupported(path, reason.to_owned()));
-        }
-        Ok(path)
+        if path.is_dir() { Kind::Jsonl(path, Encoding::default()) } else { Kind::Sqlite(path) }
     }
+}
+
+/// A backend and where its store is.
+enum Kind<'a> {
+    Sqlite(&'a Path),
+    /// With how new sessions are stored where there are none yet.
+    Jsonl(&'a Path, Encoding),
+}
+
+fn existing(path: &Path) -> Result<&Path, Failure> {
+    if matches!(path.try_exists(), Ok(false)) {
+        return Err(unsupported(
+            path,
+            format!(
+                "there is no such file; name the store with --store or ${VARIABLE}, \
+                 or make one with `sessions demo` or `sessions import`"
+            ),
+        ));
+    }
+    Ok(path)
 }
 
 fn unsupported(path: &Path, reason: String) -> Failure {

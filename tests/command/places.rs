@@ -26,6 +26,7 @@ fn a_place_that_holds_something_else_is_refused_and_left_as_it_is() {
     foreign.execute_batch("CREATE TABLE sessions (id TEXT); INSERT INTO sessions VALUES ('s')").unwrap();
     foreign.close().unwrap();
     std::fs::create_dir(folder.path("directory")).unwrap();
+    folder.write("directory/notes", "of somebody");
     let before = folder.content();
     let writing: [&[&str]; 2] = [&["import", "log.jsonl"], &["demo"]];
     for (store, reason) in [
@@ -33,13 +34,15 @@ fn a_place_that_holds_something_else_is_refused_and_left_as_it_is() {
         ("empty", "the file is empty"),
         ("foreign.db", "another program"),
         ("directory", "folder"),
-        ("jsonl:directory", "no backend for files"),
-        ("jsonl+raw:new", "no backend for files"),
+        ("jsonl:directory", "folder"),
+        ("jsonl+raw:directory", "folder"),
+        ("jsonl:log.jsonl", "log.jsonl"),
     ] {
         for command in READING.iter().chain(&writing) {
             let run = folder.run(&[&["--store", store], *command].concat());
             assert!(run.out.is_empty(), "{store} {command:?}");
-            run.failed("UnsupportedStore", &[store, reason]);
+            let path = store.rsplit(':').next().unwrap();
+            run.failed("UnsupportedStore", &[path, reason]);
             assert!(folder.content() == before, "{store} {command:?}");
         }
     }
@@ -60,6 +63,29 @@ fn a_store_is_named_by_the_call_or_by_the_environment() {
     );
     let both = Run::of(folder.command().args(["--store", "other.db", "list"]).env("SESSIONS_STORE", "work.db"));
     both.failed("UnsupportedStore", &["other.db"]);
+}
+
+#[test]
+fn a_folder_is_a_store_of_log_files() {
+    let folder = Folder::new();
+    folder.write("log.jsonl", log("s", 3));
+    for (store, file) in [("jsonl:packed", "session.v3.jsonl.zstd"), ("jsonl+raw:plain", "session.v3.jsonl")] {
+        folder.run(&["--store", store, "list"]).failed("UnsupportedStore", &["no such file"]);
+        folder.run(&["--store", store, "import", "log.jsonl"]).done();
+        let path = store.split_once(':').unwrap().1;
+        assert!(folder.path(path).join("_no-cwd/s").join(file).exists(), "{store}");
+        for name in [store, path] {
+            assert_eq!(folder.run(&["--store", name, "list", "--json"]).done().lines().count(), 1, "{name}");
+            assert_eq!(folder.run(&["--store", name, "export", "s"]).done(), log("s", 3), "{name}");
+            assert!(folder.run(&["--store", name, "show", "s"]).done().contains("turn/start"), "{name}");
+            folder.run(&["--store", name, "sql", "select 1"]).failed("UnsupportedStore", &[path, "copy"]);
+        }
+        folder.run(&["--store", path, "copy", "--to", "all.db"]).done();
+    }
+    let report = folder.run(&["--store", "all.db", "copy", "--to", "plain"]).done();
+    assert!(report.starts_with("unchanged  s  3 events"), "{report}");
+    let report = folder.run(&["--store", "new.db", "import", "plain"]).done();
+    assert!(report.starts_with("imported   s  3 events  from plain"), "{report}");
 }
 
 #[test]
@@ -90,7 +116,7 @@ fn a_store_without_sessions_is_an_empty_list_and_says_so() {
 fn help_is_there_for_every_command() {
     let folder = Folder::new();
     let help = folder.run(&["--help"]).done();
-    for command in ["demo", "list", "stat", "show", "export", "import", "sql"] {
+    for command in ["demo", "list", "stat", "show", "export", "import", "copy", "sql"] {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
         let of_command = folder.run(&[command, "--help"]).done();
         assert!(of_command.contains("Usage: sessions") && of_command.contains("--store"), "{of_command}");
