@@ -17,13 +17,15 @@ CREATE TABLE store (
   flushes   INTEGER NOT NULL
 ) STRICT;
 
--- One row a session: its header and what `stat` and `list` tell of its events.
+-- One row a session: its header and what `stat` and `list` tell of its events. The generated columns are for people: they
+-- are NULL where SQLite's JSON functions do not take the header, which then is nested deeper than 1000 levels.
 CREATE TABLE sessions (
   -- AUTOINCREMENT: the number of a removed session, a part of its events' keys, is never given again.
   number           INTEGER PRIMARY KEY AUTOINCREMENT CHECK (number < 2147483648),
   id               TEXT NOT NULL UNIQUE,
   -- Random, so that a session made anew under the same id and number differs.
   incarnation      INTEGER NOT NULL,
+  created_at       INTEGER NOT NULL,
   -- The header line as it is exported, and XXH3-64 of its bytes, seeded with the incarnation.
   header           TEXT NOT NULL,
   header_checksum  INTEGER NOT NULL,
@@ -39,13 +41,19 @@ CREATE TABLE sessions (
   chain            INTEGER NOT NULL,
   -- Grows with every write to any session of the store: the order of recency, whatever clocks said.
   activity         INTEGER NOT NULL UNIQUE,
-  version          INTEGER GENERATED ALWAYS AS (header ->> '$.version') VIRTUAL,
-  created_at       INTEGER GENERATED ALWAYS AS (header ->> '$.createdAt') VIRTUAL,
-  cwd              TEXT GENERATED ALWAYS AS (header ->> '$.cwd') VIRTUAL,
-  parent_session   TEXT GENERATED ALWAYS AS (header ->> '$.parentSession') VIRTUAL,
-  origin           TEXT GENERATED ALWAYS AS (header ->> '$.origin') VIRTUAL,
-  delegation_depth INTEGER GENERATED ALWAYS AS (header ->> '$.delegationDepth') VIRTUAL,
-  agent_preset     TEXT GENERATED ALWAYS AS (header ->> '$.agentPreset') VIRTUAL
+  -- The sum, modulo 2^64, over the session's rows in session_types of XXH3-64 of the type's bytes and the first seq as 8
+  -- bytes in little-endian order, seeded with the incarnation.
+  types_checksum   INTEGER NOT NULL,
+  -- XXH3-64, seeded with the incarnation, of these as 8 bytes each in little-endian order: created_at, header_checksum,
+  -- inherited_count, event_count, size_bytes, last_time IS NOT NULL, ifnull(last_time, 0), revision, chain, activity,
+  -- types_checksum.
+  checksum         INTEGER NOT NULL,
+  version          INTEGER GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.version', NULL)) VIRTUAL,
+  cwd              TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.cwd', NULL)) VIRTUAL,
+  parent_session   TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.parentSession', NULL)) VIRTUAL,
+  origin           TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.origin', NULL)) VIRTUAL,
+  delegation_depth INTEGER GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.delegationDepth', NULL)) VIRTUAL,
+  agent_preset     TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.agentPreset', NULL)) VIRTUAL
 ) STRICT;
 
 CREATE INDEX sessions_by_creation ON sessions (created_at DESC, id);
@@ -115,22 +123,24 @@ SELECT s.id AS session_id, e.seq, e.type, e.time, e.data, e.source_event_seqs, e
 FROM sessions AS s
 JOIN events AS e ON e.key BETWEEN s.number << 32 AND (s.number << 32) | 4294967295;
 
--- Each turn with the event that ended it, if one did.
+-- The views below skip data that SQLite's JSON functions do not take: it is nested deeper than 1000 levels.
+
+-- Each turn with the event that ended it, if one did before the next turn started.
 CREATE VIEW session_turns AS
 SELECT b.session_id, b.turn, b.start_seq, b.start_time, e.seq AS end_seq, e.time AS end_time,
        e.data ->> '$.reason.kind' AS reason
 FROM (
-  SELECT s.number, s.id AS session_id, b.seq AS start_seq, b.time AS start_time, b.data ->> '$.turn' AS turn,
-         (SELECT min(n.key) FROM events AS n
-          WHERE n.key > b.key AND n.key <= (s.number << 32) | 4294967295
-            AND n.type = 'turn/end' AND n.data ->> '$.turn' = b.data ->> '$.turn') AS end_key
+  SELECT s.id AS session_id, b.seq AS start_seq, b.time AS start_time, b.data ->> '$.turn' AS turn,
+         (SELECT n.key FROM events AS n
+          WHERE n.key > b.key AND n.key <= (s.number << 32) | 4294967295 AND n.type IN ('turn/start', 'turn/end')
+          ORDER BY n.key LIMIT 1) AS next_key
   FROM sessions AS s
   JOIN events AS b ON b.key BETWEEN s.number << 32 AND (s.number << 32) | 4294967295
-  WHERE b.type = 'turn/start'
+  WHERE b.type = 'turn/start' AND json_valid(b.data)
 ) AS b
-LEFT JOIN events AS e ON e.key = b.end_key;
+LEFT JOIN events AS e ON e.key = b.next_key AND e.type = 'turn/end' AND json_valid(e.data);
 
--- Each tool call that was started, with its first result, if there is one.
+-- Each tool call that was started, with its result, if there is one in the same turn.
 CREATE VIEW session_tool_calls AS
 SELECT c.session_id, c.turn, c.step, c.call_id, c.name, c.arguments, c.call_seq, c.call_time,
        r.seq AS result_seq, r.time AS result_time,
@@ -139,14 +149,17 @@ FROM (
   SELECT s.id AS session_id, c.seq AS call_seq, c.time AS call_time, c.data ->> '$.turn' AS turn,
          c.data ->> '$.step' AS step, c.data ->> '$.callId' AS call_id, c.data ->> '$.name' AS name,
          c.data ->> '$.arguments' AS arguments,
-         (SELECT min(n.key) FROM events AS n
+         (SELECT n.key FROM events AS n
           WHERE n.key > c.key AND n.key <= (s.number << 32) | 4294967295
-            AND n.type = 'tool/result' AND n.data ->> '$.message.source.callId' = c.data ->> '$.callId') AS result_key
+            AND (n.type IN ('turn/start', 'turn/end')
+                 OR n.type = 'tool/result' AND json_valid(n.data)
+                    AND n.data ->> '$.message.source.callId' = c.data ->> '$.callId')
+          ORDER BY n.key LIMIT 1) AS next_key
   FROM sessions AS s
   JOIN events AS c ON c.key BETWEEN s.number << 32 AND (s.number << 32) | 4294967295
-  WHERE c.type = 'tool/call'
+  WHERE c.type = 'tool/call' AND json_valid(c.data)
 ) AS c
-LEFT JOIN events AS r ON r.key = c.result_key;
+LEFT JOIN events AS r ON r.key = c.next_key AND r.type = 'tool/result';
 
 -- Each message as it was stored, in log order; the surface of a session may show others in its place.
 CREATE VIEW session_messages AS
@@ -157,10 +170,10 @@ SELECT s.id AS session_id, e.seq, e.time, e.type,
        e.data ->> '$.usage.inputTokens' AS input_tokens, e.data ->> '$.usage.outputTokens' AS output_tokens
 FROM sessions AS s
 JOIN events AS e ON e.key BETWEEN s.number << 32 AND (s.number << 32) | 4294967295
-WHERE e.type IN ('user/message', 'system/message', 'assistant/message', 'tool/result');
+WHERE e.type IN ('user/message', 'system/message', 'assistant/message', 'tool/result') AND json_valid(e.data);
 
 -- Each session, as `list` tells of it.
 CREATE VIEW session_overview AS
 SELECT id AS session_id, version, created_at, cwd, parent_session, origin, delegation_depth, agent_preset,
-       event_count, size_bytes, last_time, activity
+       inherited_count, event_count, size_bytes, last_time, activity
 FROM sessions;

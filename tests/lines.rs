@@ -62,6 +62,15 @@ fn hostile_ranges_are_refused_before_they_are_expanded() {
 }
 
 #[test]
+fn a_short_line_never_stands_for_a_list_without_bound() {
+    let line = r#"{"type":"x","seq":9007199254740991,"time":0,"data":{},"sourceEventSeqs":[[0,9007199254740990]]}"#;
+    assert!(refused(line).contains("more than 4194304"));
+    let line =
+        r#"{"type":"x","seq":9007199254740991,"time":0,"data":{},"sourceEventSeqs":[[0,4194302],[4194304,4194305]]}"#;
+    assert!(refused(line).contains("more than 4194304"));
+}
+
+#[test]
 fn what_breaks_an_envelope_is_named() {
     let cases = [
         (r#"{"type":"x","seq":0,"time":0,"data":1,"x-vendor":{"a":1}}"#, "\"x-vendor\""),

@@ -56,6 +56,20 @@ fn numbers_that_readers_elsewhere_cannot_hold_are_refused_with_their_path() {
 }
 
 #[test]
+fn a_double_that_is_written_and_read_is_the_same_double() {
+    let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..20_000 {
+        bits = bits.rotate_left(7).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (bits >> 3);
+        for double in [f64::from_bits(bits), (bits >> 11) as f64 / (1u64 << 53) as f64] {
+            if double.is_finite() && double != 0.0 {
+                let read: f64 = Json::of(&double).expect("lossless").to().expect("a number");
+                assert_eq!(read.to_bits(), double.to_bits(), "{double:e}");
+            }
+        }
+    }
+}
+
+#[test]
 fn keys_must_be_strings_and_stand_once() {
     assert_eq!(path(&BTreeMap::from([(1, "x")])), "");
     assert_eq!(path(&BTreeMap::from([(true, "x")])), "");
@@ -133,6 +147,28 @@ fn a_value_that_answers_differently_each_time_is_asked_once() {
     let fickle = Fickle(Cell::new(0));
     assert_eq!(text(&fickle), "1");
     assert_eq!(fickle.0.get(), 1);
+}
+
+#[test]
+fn a_map_whose_keys_and_values_do_not_pair_is_refused() {
+    struct Odd(&'static str);
+    impl Serialize for Odd {
+        fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+            use serde::ser::{SerializeMap, SerializeStruct};
+            if self.0 == "raw" {
+                return s.serialize_struct("$serde_json::private::RawValue", 0)?.end();
+            }
+            let mut map = s.serialize_map(None)?;
+            for step in self.0.bytes() {
+                if step == b'k' { map.serialize_key("k")? } else { map.serialize_value(&1)? }
+            }
+            map.end()
+        }
+    }
+    for odd in ["k", "v", "kk", "kvv", "raw"] {
+        Json::of(&[Odd(odd)]).expect_err(odd);
+    }
+    assert_eq!(text(&Odd("kv")), r#"{"k":1}"#);
 }
 
 #[test]

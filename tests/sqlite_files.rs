@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use session_persistence::{
-    CreateOptions, ErrorKind, ListQuery, SessionEvent, SessionHeader, SessionId, SessionPersistence, SqliteOptions,
-    SqliteStore,
+    CreateOptions, ErrorKind, ListQuery, SeqRange, SessionEvent, SessionHeader, SessionId, SessionPersistence,
+    SqliteOptions, SqliteStore,
 };
 
 fn put(store: &SqliteStore, name: &str) {
@@ -34,7 +34,7 @@ fn refused(path: &Path, reason: &str) {
         assert_eq!(error.kind(), ErrorKind::UnsupportedStore, "{error}");
         assert!(error.to_string().contains(reason) && error.to_string().contains("store"), "{error}");
     }
-    assert_eq!(content(folder), before, "nothing beside the refusal");
+    assert!(content(folder) == before, "{reason}: something beside the refusal");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn reading_changes_no_byte_and_needs_no_lock_for_writing() {
     assert_eq!(store.stat(&listed[0].id).unwrap().as_ref(), Some(&listed[0]));
     other.execute_batch("ROLLBACK").unwrap();
     drop((store, other));
-    assert_eq!(content(folder.path()), before);
+    assert!(content(folder.path()) == before, "no byte changes");
 }
 
 #[test]
@@ -199,4 +199,90 @@ fn a_folder_that_cannot_be_written_is_told_and_nothing_is_made() {
         assert!(!path.exists());
     }
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_database_whose_newest_pages_are_in_its_wal_is_no_malformed_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let header = SessionHeader::new(SessionId::new("s").unwrap(), 1).unwrap();
+    let handle = store.create(&header, CreateOptions::default()).unwrap();
+    let events = (0..100).map(|seq| SessionEvent::of("todo/write", seq, 1, &"x".repeat(3_000)).unwrap());
+    handle.append(&events.collect::<Vec<_>>()).unwrap();
+    // As a process that is killed leaves them, in the middle of bringing the WAL into the database: the first page counts
+    // pages that the file does not have yet.
+    let copy = folder.path().join("copy.db");
+    for part in ["", "-wal"] {
+        fs::copy(format!("{}{part}", path.display()), format!("{}{part}", copy.display())).unwrap();
+    }
+    let pages: u32 = Connection::open(&path).unwrap().query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    let mut bytes = fs::read(&copy).unwrap();
+    assert!(u64::from(pages) * 8192 > bytes.len() as u64, "the newest pages are in the WAL");
+    bytes[28..32].copy_from_slice(&pages.to_be_bytes());
+    fs::write(&copy, bytes).unwrap();
+    let opened = SqliteStore::open_existing(&copy).unwrap();
+    assert_eq!(opened.list(&ListQuery::default()).unwrap().items.len(), 1);
+}
+
+#[test]
+fn a_wal_without_its_database_is_never_given_to_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let wal = folder.path().join("sessions.db-wal");
+    fs::write(&wal, "what was written last").unwrap();
+    let error = SqliteStore::open(&path).unwrap_err();
+    assert!(error.kind() == ErrorKind::UnsupportedStore && error.to_string().contains("-wal"), "{error}");
+    assert!(!path.exists() && fs::read(&wal).unwrap() == b"what was written last");
+}
+
+#[test]
+fn names_that_sqlite_would_take_for_something_else_are_refused_and_make_no_file() {
+    for name in ["", ":memory:", "file:other.db", "file:x?mode=memory"] {
+        let error = SqliteStore::open(name).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnsupportedStore, "{name}: {error}");
+        assert!(name.is_empty() || !Path::new(name).exists(), "{name}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let doubled = format!("/{}", folder.path().join("sessions.db").display());
+    put(&SqliteStore::open(&doubled).unwrap(), "s");
+    assert_eq!(SqliteStore::open_existing(&doubled).unwrap().list(&ListQuery::default()).unwrap().items.len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_replaced_or_removed_under_an_open_store_is_told_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let other = folder.path().join("other.db");
+    put(&SqliteStore::open(&other).unwrap(), "other");
+    let before = fs::read(&other).unwrap();
+    for replace in [true, false] {
+        let store = SqliteStore::open(&path).unwrap();
+        let header = SessionHeader::new(SessionId::new("s").unwrap(), 1).unwrap();
+        let handle = store.create(&header, CreateOptions::default()).unwrap();
+        handle.append(&[SessionEvent::of("turn/start", 0, 1, &[1]).unwrap()]).unwrap();
+        if replace {
+            fs::rename(&other, &path).unwrap();
+        } else {
+            fs::remove_file(&path).unwrap();
+        }
+        let batch = [SessionEvent::of("turn/end", 1, 1, &[1]).unwrap()];
+        for told in [
+            handle.append(&batch),
+            handle.flush(),
+            handle.read(SeqRange::ALL).map(drop),
+            store.stat(header.id()).map(drop),
+        ] {
+            assert_eq!(told.unwrap_err().kind(), ErrorKind::UnsupportedStore);
+        }
+        drop((handle, store));
+        if replace {
+            assert!(fs::read(&path).unwrap() == before, "the file that took its place is as it was");
+            fs::remove_file(&path).unwrap();
+            for side in ["-wal", "-shm"] {
+                let _absent = fs::remove_file(format!("{}{side}", path.display()));
+            }
+        }
+    }
 }

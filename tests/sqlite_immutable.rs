@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use session_persistence::{
-    CreateOptions, Error, ErrorKind, Json, ListQuery, OpenOptions, SeqRange, SessionEvent, SessionHeader, SessionId,
-    SessionPersistence, SqliteStore,
+    CreateOptions, Error, ErrorKind, Json, ListOrder, ListQuery, OpenOptions, SeqRange, SessionEvent, SessionHeader,
+    SessionId, SessionPersistence, SessionState, SqliteStore, text,
 };
 use tempfile::TempDir;
 
@@ -34,6 +34,13 @@ fn filled() -> (TempDir, PathBuf) {
 fn lines(store: &SqliteStore, name: &str) -> Result<Vec<String>, Error> {
     let events = store.open(&id(name), OpenOptions::uninterpreted())?.read(SeqRange::ALL)?;
     Ok(events.iter().map(SessionEvent::to_line).collect())
+}
+
+/// Changes rows as no other program can without switching the triggers off.
+fn change(path: &Path, statements: &str) {
+    let other = Connection::open(path).unwrap();
+    other.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).unwrap();
+    other.execute_batch(statements).unwrap();
 }
 
 /// Changes the file itself: the first place of `from` behind `after` becomes `to`, which is as long.
@@ -190,10 +197,7 @@ fn rows_that_vanish_move_or_swap_are_corruption_and_never_a_shorter_log() {
     ];
     for (edit, at) in edits {
         let (_folder, path) = filled();
-        let other = Connection::open(&path).unwrap();
-        other.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).unwrap();
-        other.execute_batch(edit).unwrap();
-        drop(other);
+        change(&path, edit);
         let store = SqliteStore::open(&path).unwrap();
         match lines(&store, "a") {
             Err(Error::Corruption { seq: Some(seq), .. }) => assert_eq!(seq.get(), at, "{edit}"),
@@ -213,14 +217,116 @@ fn rows_that_vanish_move_or_swap_are_corruption_and_never_a_shorter_log() {
 }
 
 #[test]
+fn what_is_counted_of_a_session_is_checked_too() {
+    let edits = [
+        "UPDATE sessions SET event_count = 2 WHERE id = 'a'",
+        "UPDATE sessions SET event_count = -1 WHERE id = 'a'",
+        "UPDATE sessions SET inherited_count = 1 WHERE id = 'a'",
+        "UPDATE sessions SET size_bytes = 9 WHERE id = 'a'",
+        "UPDATE sessions SET last_time = 0 WHERE id = 'a'",
+        "UPDATE sessions SET last_time = NULL WHERE id = 'a'",
+        "UPDATE sessions SET revision = revision + 1 WHERE id = 'a'",
+        "UPDATE sessions SET chain = 0 WHERE id = 'a'",
+        "UPDATE sessions SET activity = 99 WHERE id = 'a'",
+        "UPDATE sessions SET created_at = 0 WHERE id = 'a'",
+        "UPDATE sessions SET types_checksum = 0 WHERE id = 'a'",
+        "UPDATE sessions SET header = cast(x'ff' AS TEXT) WHERE id = 'a'",
+    ];
+    for edit in edits {
+        let (_folder, path) = filled();
+        change(&path, edit);
+        let store = SqliteStore::open(&path).unwrap();
+        assert_eq!(lines(&store, "a").unwrap_err().kind(), ErrorKind::Corruption, "{edit}");
+        let told = store.stat(&id("a")).unwrap().unwrap();
+        assert!(matches!(told.state, SessionState::Damaged { .. }), "{edit}: {told:?}");
+        let states: Vec<_> = store.list(&ListQuery::default()).unwrap().items.into_iter().map(|s| s.state).collect();
+        assert_eq!(states.iter().filter(|s| **s == SessionState::Readable).count(), 1, "{edit}: {states:?}");
+        lines(&store, "b").unwrap();
+    }
+}
+
+#[test]
+fn an_id_that_is_no_longer_one_keeps_its_row_in_the_list() {
+    for damaged in ["cast(x'ff' AS TEXT)", "''"] {
+        let (_folder, path) = filled();
+        change(&path, &format!("UPDATE sessions SET id = {damaged} WHERE id = 'a'"));
+        let store = SqliteStore::open(&path).unwrap();
+        let listed = store.list(&ListQuery::default()).unwrap().items;
+        assert_eq!(listed.len(), 2);
+        assert!(matches!(listed[1].state, SessionState::Damaged { .. }), "{listed:?}");
+    }
+}
+
+#[test]
+fn the_types_that_a_reader_must_know_cannot_be_taken_away() {
+    let edits = [
+        "DELETE FROM session_types WHERE session = 1",
+        "UPDATE session_types SET first_seq = 1 WHERE session = 1",
+        "UPDATE session_types SET type = 'turn/end' WHERE session = 1",
+        "INSERT INTO session_types VALUES (1, 'turn/end', 0)",
+        "UPDATE session_types SET type = cast(x'ff' AS TEXT) WHERE session = 1",
+    ];
+    for edit in edits {
+        let (_folder, path) = filled();
+        change(&path, edit);
+        let store = SqliteStore::open(&path).unwrap();
+        for options in [OpenOptions::read(), OpenOptions::write()] {
+            assert_eq!(store.open(&id("a"), options).unwrap_err().kind(), ErrorKind::Corruption, "{edit}");
+        }
+        lines(&store, "a").expect("what is stored can still be read as it is");
+    }
+}
+
+#[test]
+fn the_values_of_a_line_with_a_spelling_of_its_own_are_those_of_the_line() {
+    let line = br#"{ "type":"todo/write", "seq":0, "time":5, "data":{}, "sourceEventSeqs":[] }"#;
+    let edits = [
+        "UPDATE events SET type = 'tool/call'",
+        "UPDATE events SET time = 99",
+        "UPDATE events SET source_event_seqs = NULL",
+        "UPDATE events SET surface_op = '\"append\"'",
+        "UPDATE events SET ignorable = 1",
+    ];
+    for edit in edits {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let store = SqliteStore::open(&path).unwrap();
+        let handle = store.create(&SessionHeader::new(id("a"), 1).unwrap(), CreateOptions::default()).unwrap();
+        handle.append(&[text::parse_event(line).unwrap()]).unwrap();
+        assert_eq!(lines(&store, "a").unwrap()[0].as_bytes(), line);
+        drop((handle, store));
+        change(&path, edit);
+        let store = SqliteStore::open(&path).unwrap();
+        assert_eq!(lines(&store, "a").unwrap_err().kind(), ErrorKind::Corruption, "{edit}");
+    }
+}
+
+#[test]
+fn json_that_is_nested_deeper_than_sqlite_reads_is_stored_and_breaks_no_view() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let deep = format!("{}{}", "[".repeat(1200), "]".repeat(1200));
+    let header = format!(r#"{{"type":"session","version":9,"id":"deep","createdAt":1,"future":{deep}}}"#);
+    let header = SessionHeader::parse(header.as_bytes()).unwrap();
+    let handle = store.create(&header, CreateOptions::default()).unwrap();
+    let types = ["turn/start", "tool/call", "tool/result", "user/message", "turn/end"];
+    for (event_type, seq) in types.iter().zip(0..) {
+        handle.append(&[SessionEvent::new(event_type, seq, 1, Json::parse(&deep).unwrap()).unwrap()]).unwrap();
+    }
+    assert_eq!(store.list(&ListQuery::default().with_order(ListOrder::Created)).unwrap().items[0].header, Some(header));
+    let other = Connection::open(&path).unwrap();
+    for view in ["session_events", "session_turns", "session_tool_calls", "session_messages", "session_overview"] {
+        other
+            .query_row(&format!("SELECT count(*) FROM (SELECT * FROM {view})"), [], |row| row.get::<_, u32>(0))
+            .expect(view);
+    }
+}
+
+#[test]
 fn a_row_behind_the_counted_end_stops_an_append_and_is_not_read() {
     let (_folder, path) = filled();
-    let other = Connection::open(&path).unwrap();
-    other.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).unwrap();
-    other
-        .execute_batch("INSERT INTO events (key, type, time, data, checksum) VALUES ((1 << 32) + 3, 'x', 0, '{}', 0)")
-        .unwrap();
-    drop(other);
+    change(&path, "INSERT INTO events (key, type, time, data, checksum) VALUES ((1 << 32) + 3, 'x', 0, '{}', 0)");
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(lines(&store, "a").unwrap().len(), 3);
     let writer = store.open(&id("a"), OpenOptions::write()).unwrap();

@@ -36,6 +36,12 @@ impl Default for MemoryStore {
 
 store_over_runtime!(MemoryStore);
 
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
 struct Memory {
     /// Which store of this process it is; a part of its revisions.
     number: u64,

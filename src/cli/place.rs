@@ -59,9 +59,7 @@ impl Place {
         Ok(match self.kind() {
             Kind::Sqlite(path) => Box::new(SqliteStore::open(path)?),
             Kind::Jsonl(path, encoding) => {
-                let mut options = JsonlOptions::default();
-                options.encoding = encoding;
-                Box::new(JsonlStore::open_with(path, options)?)
+                Box::new(JsonlStore::open_with(path, JsonlOptions { encoding, ..JsonlOptions::default() })?)
             }
         })
     }

@@ -122,6 +122,11 @@ impl SessionEvent {
         if matches!(op, SurfaceOp::Opaque(_)) && !self.is_ignorable() {
             return Err(InvalidRecord::new("surfaceOp is neither \"append\" nor a replacement of a range of seqs"));
         }
+        // Text that is one of the known operations is that operation.
+        let op = match &op {
+            SurfaceOp::Opaque(json) => text::surface_op(json.as_str(), true)?,
+            _ => op,
+        };
         self.rare_mut().surface_op = Some(op);
         Ok(self)
     }

@@ -106,7 +106,8 @@ impl SessionHeader {
         self.with(|f| f.parent_session = Some(parent.into()))
     }
 
-    /// The same header, marked as holding a prefix that was inherited from its parent.
+    /// The same header, marked as holding a prefix that was inherited from its parent. Its host appends that prefix and
+    /// then a `session/end-seed` event with `{"inherited":true}`: the log tells by it how much was inherited.
     #[must_use]
     pub fn with_seed(self) -> Self {
         self.with(|f| f.is_seeded = Some(true))
@@ -303,7 +304,7 @@ fn check_keys<'a>(version: u32, keys: impl Iterator<Item = &'a str>) -> Result<(
             return Err(InvalidRecord::new(format!("header key {key:?} belongs to a retired policy baseline")));
         }
         if version <= CURRENT_VERSION && !KEYS.contains(&key) && key != seed_key {
-            return Err(InvalidRecord::new(format!("unknown header key {key:?} for format {version}")));
+            return Err(InvalidRecord::new(format!("unknown header key {:?} for format {version}", excerpt(key))));
         }
     }
     Ok(())

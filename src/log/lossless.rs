@@ -17,6 +17,8 @@ const MAX_DEPTH: usize = 500;
 const RAW_TOKEN: &str = "$serde_json::private::RawValue";
 const NUMBER_TOKEN: &str = "$serde_json::private::Number";
 
+const UNPAIRED: &str = "a map gives keys and values that do not pair; its Serialize is at fault";
+
 const INEXACT: &str = "an IEEE double cannot hold this integer exactly, other readers would round it; send it as text";
 
 pub(super) fn write<T: Serialize + ?Sized>(value: &T) -> Result<String, NotLossless> {
@@ -186,6 +188,8 @@ pub(super) struct Compound<'w> {
     count: usize,
     keys: Keys,
     key: Range<usize>,
+    /// Whether a key was written and its value not yet.
+    is_open: bool,
 }
 
 impl Compound<'_> {
@@ -202,6 +206,9 @@ impl Compound<'_> {
     }
 
     fn key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.is_open, true) {
+            return Err(Failure::new(UNPAIRED));
+        }
         self.comma();
         let start = self.writer.out.len();
         key.serialize(MapKey(&mut *self.writer))?;
@@ -214,6 +221,9 @@ impl Compound<'_> {
     }
 
     fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
+        if !std::mem::replace(&mut self.is_open, false) {
+            return Err(Failure::new(UNPAIRED));
+        }
         value.serialize(&mut *self.writer).map_err(|e| e.through(self.step()))
     }
 
@@ -222,9 +232,13 @@ impl Compound<'_> {
         Step::Key(serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()))
     }
 
-    fn finish(self) {
+    fn finish(self) -> Result<(), Failure> {
+        if self.is_open {
+            return Err(Failure::new(UNPAIRED));
+        }
         self.writer.depth -= 1;
         self.writer.out.push_str(self.close);
+        Ok(())
     }
 }
 
@@ -237,8 +251,7 @@ macro_rules! elements {
                 self.element(value)
             }
             fn end(self) -> Result<(), Failure> {
-                self.finish();
-                Ok(())
+                self.finish()
             }
         }
     )*};
@@ -256,8 +269,7 @@ impl ser::SerializeMap for Compound<'_> {
         self.value(value)
     }
     fn end(self) -> Result<(), Failure> {
-        self.finish();
-        Ok(())
+        self.finish()
     }
 }
 
@@ -269,16 +281,16 @@ impl ser::SerializeStructVariant for Compound<'_> {
         self.value(value)
     }
     fn end(self) -> Result<(), Failure> {
-        self.finish();
-        Ok(())
+        self.finish()
     }
 }
 
 /// A struct, or one of the two names under which serde_json passes text through a serializer.
 pub(super) enum Struct<'w> {
     Fields(Compound<'w>),
-    Raw(&'w mut Writer),
-    Number(&'w mut Writer),
+    /// Whether its text has come.
+    Raw(&'w mut Writer, bool),
+    Number(&'w mut Writer, bool),
 }
 
 impl ser::SerializeStruct for Struct<'_> {
@@ -290,15 +302,25 @@ impl ser::SerializeStruct for Struct<'_> {
                 compound.key(key)?;
                 compound.value(value)
             }
-            Self::Raw(writer) => writer.raw_text(&plain_text(value)?),
-            Self::Number(writer) => writer.number_text(&plain_text(value)?),
+            Self::Raw(_, true) | Self::Number(_, true) => {
+                Err(Failure::new("a value that claims to be JSON text has two"))
+            }
+            Self::Raw(writer, has_text) => {
+                *has_text = true;
+                writer.raw_text(&plain_text(value)?)
+            }
+            Self::Number(writer, has_text) => {
+                *has_text = true;
+                writer.number_text(&plain_text(value)?)
+            }
         }
     }
     fn end(self) -> Result<(), Failure> {
-        if let Self::Fields(compound) = self {
-            compound.finish();
+        match self {
+            Self::Fields(compound) => compound.finish(),
+            Self::Raw(_, true) | Self::Number(_, true) => Ok(()),
+            Self::Raw(..) | Self::Number(..) => Err(Failure::new("a value that claims to be JSON text has none")),
         }
-        Ok(())
     }
 }
 
@@ -382,12 +404,11 @@ impl<'w> ser::Serializer for &'w mut Writer {
         let mut object = self.serialize_map(Some(1))?;
         object.key(variant)?;
         object.value(value)?;
-        object.finish();
-        Ok(())
+        object.finish()
     }
     fn serialize_seq(self, _: Option<usize>) -> Result<Compound<'w>, Failure> {
         self.enter('[')?;
-        Ok(Compound { writer: self, close: "]", count: 0, keys: Keys::default(), key: 0..0 })
+        Ok(Compound { writer: self, close: "]", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
     }
     fn serialize_tuple(self, len: usize) -> Result<Compound<'w>, Failure> {
         self.serialize_seq(Some(len))
@@ -405,16 +426,16 @@ impl<'w> ser::Serializer for &'w mut Writer {
         self.enter('{')?;
         push_string(&mut self.out, variant);
         self.out.push_str(":[");
-        Ok(Compound { writer: self, close: "]}", count: 0, keys: Keys::default(), key: 0..0 })
+        Ok(Compound { writer: self, close: "]}", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
     }
     fn serialize_map(self, _: Option<usize>) -> Result<Compound<'w>, Failure> {
         self.enter('{')?;
-        Ok(Compound { writer: self, close: "}", count: 0, keys: Keys::default(), key: 0..0 })
+        Ok(Compound { writer: self, close: "}", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
     }
     fn serialize_struct(self, name: &'static str, len: usize) -> Result<Struct<'w>, Failure> {
         Ok(match name {
-            RAW_TOKEN => Struct::Raw(self),
-            NUMBER_TOKEN => Struct::Number(self),
+            RAW_TOKEN => Struct::Raw(self, false),
+            NUMBER_TOKEN => Struct::Number(self, false),
             _ => Struct::Fields(self.serialize_map(Some(len))?),
         })
     }
@@ -428,6 +449,6 @@ impl<'w> ser::Serializer for &'w mut Writer {
         self.enter('{')?;
         push_string(&mut self.out, variant);
         self.out.push_str(":{");
-        Ok(Compound { writer: self, close: "}}", count: 0, keys: Keys::default(), key: 0..0 })
+        Ok(Compound { writer: self, close: "}}", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
     }
 }

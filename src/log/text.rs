@@ -13,7 +13,8 @@ use super::json::push_string;
 use super::{InvalidRecord, Json, Seq, SessionEvent, SurfaceOp};
 
 /// Reads one line of a log, without its line feed, as an event; carriage returns at its end are no part of it. Takes any key order and white space, and keeps `data`
-/// verbatim. `sourceEventSeqs` may hold ranges `[first,last]` as files store them; the event has the plain list.
+/// verbatim. `sourceEventSeqs` may hold ranges `[first,last]` as files store them, which stand for at most 4,194,304 seqs; the event
+/// has the plain list.
 ///
 /// # Errors
 ///
@@ -24,7 +25,8 @@ pub fn parse_event(line: &[u8]) -> Result<SessionEvent, InvalidRecord> {
     let mut keys = Vec::with_capacity(Key::ALL.len());
     let mut values: [Option<&RawValue>; Key::ALL.len()] = [None; Key::ALL.len()];
     for (name, value) in object(line)? {
-        let key = Key::named(&name).ok_or_else(|| InvalidRecord::new(format!("unknown envelope key {name:?}")))?;
+        let key = Key::named(&name)
+            .ok_or_else(|| InvalidRecord::new(format!("unknown envelope key {:?}", excerpt(&name))))?;
         if values[key as usize].replace(value).is_some() {
             return Err(InvalidRecord::new(format!("envelope key {name:?} stands twice")));
         }
@@ -53,7 +55,7 @@ pub fn parse_event(line: &[u8]) -> Result<SessionEvent, InvalidRecord> {
         ranged = ranges;
     }
     if let Some(value) = values[Key::SurfaceOp as usize] {
-        rare.surface_op = Some(surface_op(value, rare.ignorable)?);
+        rare.surface_op = Some(surface_op(value.get(), rare.ignorable)?);
     }
     if keys.iter().any(|k| *k as usize > Key::Data as usize) {
         event.rare = Some(rare.into());
@@ -276,11 +278,11 @@ pub(super) fn milliseconds(key: &str, value: &RawValue) -> Result<i64, InvalidRe
     })
 }
 
-pub(super) fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp, InvalidRecord> {
-    if value.get() == "\"append\"" {
+pub(super) fn surface_op(text: &str, ignorable: bool) -> Result<SurfaceOp, InvalidRecord> {
+    if text == "\"append\"" {
         return Ok(SurfaceOp::Append);
     }
-    let replace = object(value.get()).ok().filter(|entries| entries.len() == 3).and_then(|entries| {
+    let replace = object(text).ok().filter(|entries| entries.len() == 3).and_then(|entries| {
         let get = |name: &str| entries.iter().find(|(key, _)| key == name).map(|(_, v)| *v);
         let seq = |name: &str| whole(name, get(name)?).ok().and_then(Seq::new);
         if get("op")?.get() != "\"replace\"" {
@@ -294,13 +296,16 @@ pub(super) fn surface_op(value: &RawValue, ignorable: bool) -> Result<SurfaceOp,
     });
     match replace {
         Some(op) => Ok(op),
-        None if ignorable => Ok(SurfaceOp::Opaque(Json::trusted(value.get()))),
+        None if ignorable => Ok(SurfaceOp::Opaque(Json::trusted(text))),
         None => Err(InvalidRecord::new(format!(
             "surfaceOp is neither \"append\" nor a replacement of a range of seqs: {}",
-            excerpt(value.get())
+            excerpt(text)
         ))),
     }
 }
+
+/// The most seqs that ranges may stand for in one event: a line of a few bytes must not take gigabytes of memory.
+const MAX_SOURCES: u64 = 1 << 22;
 
 /// The plain list, and whether the text held ranges.
 pub(super) fn source_event_seqs(text: &str, seq: Seq) -> Result<(Vec<Seq>, bool), InvalidRecord> {
@@ -338,6 +343,12 @@ pub(super) fn source_event_seqs(text: &str, seq: Seq) -> Result<(Vec<Seq>, bool)
             Item::One(n) => seqs.push(earlier(n, seq)?),
             // Checked before it is expanded: a line of a few bytes must not ask for memory without bound.
             Item::Range(first, last) => {
+                let room = MAX_SOURCES.saturating_sub(seqs.len() as u64);
+                if last.saturating_sub(first) >= room {
+                    return Err(InvalidRecord::new(format!(
+                        "sourceEventSeqs range [{first},{last}] makes a list of more than {MAX_SOURCES} seqs"
+                    )));
+                }
                 if first > last
                     || last >= seq.get()
                     || last - first >= seq.get() - seqs.len().min(seq.get() as usize) as u64

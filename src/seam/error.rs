@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::log::{InvalidRecord, Seq, SessionId};
+use crate::log::{InvalidRecord, InvalidSessionId, Seq, SessionId};
 
 /// What every call of the seam returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -17,7 +17,7 @@ pub type Source = Box<dyn StdError + Send + Sync>;
 ///
 /// A program decides by [`Error::kind`] and [`Error::is_retryable`]; the text is for people. Whatever the error, the
 /// stored bytes are what they were before the call.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No such session.
@@ -33,7 +33,7 @@ pub enum Error {
         session: SessionId,
     },
     /// Another handle writes the session.
-    #[error("session {session:?} is being written by {holder}; close that handle first, or open for reading")]
+    #[error("session {session:?} is being written by {holder}; wait until it has finished, or open for reading")]
     AlreadyOwned {
         /// The session.
         session: SessionId,
@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// Stored data that is not what was stored.
     #[error(
-        "session {session:?} is damaged{}: {reason}; restore it from a backup or salvage the events before the damage",
+        "session {session:?} is damaged{}: {reason}; what stands before it can be read, the rest is to be had from a backup",
         Place { seq, offset }
     )]
     Corruption {
@@ -138,7 +138,8 @@ pub enum Error {
     },
     /// The store cannot be written.
     #[error(
-        "{}the store {store} cannot be written; check its permissions and those of its folder",
+        "{}no permission for the store {store}: it must be possible to write it and its folder, where even reading makes \
+         files; check both",
         for_session(session)
     )]
     StorageReadOnly {
@@ -298,6 +299,25 @@ impl Error {
     }
 }
 
+/// The kind, the text and the causes: what a program prints that returns the error from `main`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.kind())?;
+        let mut cause = StdError::source(self);
+        while let Some(source) = cause {
+            write!(f, ": {source}")?;
+            cause = source.source();
+        }
+        Ok(())
+    }
+}
+
+impl From<InvalidSessionId> for Error {
+    fn from(id: InvalidSessionId) -> Self {
+        Self::InvalidArgument { session: None, reason: id.to_string() }
+    }
+}
+
 impl From<InvalidRecord> for Error {
     fn from(record: InvalidRecord) -> Self {
         match record.not_lossless() {
@@ -334,7 +354,10 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.process {
             0 => f.write_str("another program"),
-            process => write!(f, "process {process} since {} ms after 1970", self.since),
+            process => {
+                let seconds = Self::this_process().since.saturating_sub(self.since).max(0) / 1000;
+                write!(f, "process {process} for {seconds} s")
+            }
         }
     }
 }
@@ -378,7 +401,7 @@ impl fmt::Display for FormatProblem {
             Self::UnknownEvent { seq, event_type } => write!(
                 f,
                 "holds an event of unknown type {event_type:?} at seq {seq} that is not marked ignorable: \
-                 a program that knows it is needed"
+                 a program is needed whose vocabulary has it"
             ),
         }
     }

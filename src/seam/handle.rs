@@ -1,6 +1,7 @@
 //! [`SessionHandle`]: one open session.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use std::fmt;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
 use super::Result;
 use crate::log::{SessionEvent, SessionHeader, SessionId};
@@ -66,6 +67,12 @@ pub trait SessionHandle: Send + Sync {
     fn close(&self) -> Result<()>;
 }
 
+impl fmt::Debug for dyn SessionHandle + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionHandle").field("id", self.id()).field("access", &self.access()).finish_non_exhaustive()
+    }
+}
+
 /// What a handle may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -110,6 +117,12 @@ impl SeqRange {
     }
 }
 
+impl From<RangeInclusive<u64>> for SeqRange {
+    fn from(range: RangeInclusive<u64>) -> Self {
+        Self::from(*range.start()..range.end().saturating_add(1))
+    }
+}
+
 impl From<RangeFull> for SeqRange {
     fn from(_: RangeFull) -> Self {
         Self::ALL
@@ -143,6 +156,7 @@ mod tests {
         assert_eq!(SeqRange::ALL.within(3), 0..3);
         assert_eq!(SeqRange::from(1..).within(3), 1..3);
         assert_eq!(SeqRange::from(..2).within(3), 0..2);
+        assert_eq!(SeqRange::from(1..=1).within(3), 1..2);
         assert_eq!(SeqRange::from(2..9).within(3), 2..3);
         assert_eq!(SeqRange::from(3..).within(3), 3..3);
         assert_eq!(SeqRange::new(u64::MAX, Some(u64::MAX)).within(3), 3..3);

@@ -68,7 +68,8 @@ pub trait SessionPersistence: Send + Sync {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// How many events are inherited from a parent. Required for a seeded header, and 0 or absent for another.
+    /// How many events are inherited from a parent. Required for a seeded header, and 0 or absent for another. It stands in
+    /// for the `session/end-seed` event that marks the end of the seed in the log, until that is stored.
     pub inherited_event_count: Option<u64>,
 }
 

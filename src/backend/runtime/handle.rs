@@ -84,7 +84,12 @@ impl<S: Storage> Core<S> {
         stored: &OnceLock<S::Key>,
         events: &[SessionEvent],
     ) -> Result<()> {
-        let (key, taken) = self.shared.storage.materialize(&self.header, self.inherited, events)?;
+        let stored_now = self.shared.storage.materialize(&self.header, self.inherited, events);
+        if matches!(stored_now, Err(Error::AlreadyExists { .. })) {
+            // Another store was first: from now on this one shows its session too.
+            self.shared.claims.lock().set_stored(self.id());
+        }
+        let (key, taken) = stored_now?;
         *lease = Some(taken);
         self.state().place = Place::Stored(stored.get_or_init(|| key).clone());
         self.shared.claims.lock().set_stored(self.id());

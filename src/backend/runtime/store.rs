@@ -37,6 +37,11 @@ impl<S: Storage> Runtime<S> {
         }
     }
 
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn storage(&self) -> &S {
+        &self.shared.storage
+    }
+
     pub(crate) fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
         let inherited = checks::check_create(header, options)?;
         // The look-up happens under the lock: of two creators one claims the id, and the other sees it claimed.

@@ -1,18 +1,32 @@
 //! Connections: one way to set one up, and a pool of those that read.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use r2d2::{ManageConnection, Pool, PooledConnection};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use scheduled_thread_pool::ScheduledThreadPool;
 
 use super::failure::Context;
+use super::schema;
 use crate::seam::Result;
 
 /// More readers than this at once wait for each other.
 const MAX_READERS: u32 = 8;
+
+/// How long a read waits for its turn while all readers are in use. It is no matter of other programs, so that
+/// `busy_timeout` has no say in it.
+const TURN: Duration = Duration::from_secs(60);
+
+/// The one thread in which all stores of the process open reading connections; a pool would start three of its own.
+fn opening_thread() -> Arc<ScheduledThreadPool> {
+    static THREAD: LazyLock<Arc<ScheduledThreadPool>> = LazyLock::new(|| {
+        Arc::new(ScheduledThreadPool::builder().num_threads(1).thread_name_pattern("sessions-readers").build())
+    });
+    THREAD.clone()
+}
 
 /// How long a store that is dropped waits for its reading connections to close.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -75,6 +89,7 @@ impl Readers {
     pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
         let reading = Reading { path: path.to_owned(), busy_timeout, open: Arc::default() };
         let first = reading.connect().map_err(|e| Context::store(path).sqlite(e))?;
+        schema::check_connection(&first.connection, &Context::store(path))?;
         first
             .connection
             .query_row("SELECT store_id FROM store", [], |_| Ok(()))
@@ -83,7 +98,8 @@ impl Readers {
             .max_size(MAX_READERS)
             .min_idle(Some(0))
             .test_on_check_out(false)
-            .connection_timeout(busy_timeout.max(Duration::from_millis(1)))
+            .connection_timeout(TURN)
+            .thread_pool(opening_thread())
             .build_unchecked(reading.clone());
         Ok(Self { pool, _closing: Closing(reading.open.clone()), reading })
     }
@@ -133,6 +149,7 @@ impl ManageConnection for Reading {
 /// Opens the one connection that writes.
 pub(super) fn open_writer(path: &Path, busy_timeout: Duration, context: &Context<'_>) -> Result<Connection> {
     let connection = open(path, busy_timeout).map_err(|e| context.sqlite(e))?;
+    schema::check_connection(&connection, context)?;
     set_wal(&connection, context)?;
     set_up_writer(&connection).map_err(|e| context.sqlite(e))?;
     Ok(connection)

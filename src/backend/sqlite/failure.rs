@@ -34,6 +34,10 @@ impl<'a> Context<'a> {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 Error::StoreBusy { session, store: store(), source: Some(error.into()) }
             }
+            // Making the -shm file on a full disk fails like this.
+            _ if error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE) => {
+                Error::StorageFull { session, store: store(), source: Some(error.into()) }
+            }
             Some(ErrorCode::DiskFull) => Error::StorageFull { session, store: store(), source: Some(error.into()) },
             // A database that exists cannot be opened for the lack of a right: of the file, or to make the files beside it.
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {

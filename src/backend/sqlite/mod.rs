@@ -6,6 +6,7 @@ mod lease;
 mod reader;
 mod row;
 mod schema;
+mod session_row;
 #[cfg(feature = "cli")]
 pub(crate) mod sql;
 mod writer;
@@ -64,6 +65,27 @@ impl Default for SqliteOptions {
 }
 
 impl SqliteOptions {
+    /// The same options with another vocabulary.
+    #[must_use]
+    pub fn with_vocabulary(mut self, vocabulary: Vocabulary) -> Self {
+        self.vocabulary = vocabulary;
+        self
+    }
+
+    /// The same options with another wait for other programs.
+    #[must_use]
+    pub fn with_busy_timeout(mut self, busy_timeout: Duration) -> Self {
+        self.busy_timeout = busy_timeout;
+        self
+    }
+
+    /// The same options with a lower limit for the text of one event, in bytes.
+    #[must_use]
+    pub fn with_max_event_bytes(mut self, max_event_bytes: usize) -> Self {
+        self.max_event_bytes = max_event_bytes;
+        self
+    }
+
     /// SQLite's limit of 1,000,000,000 bytes a row, less room for the numbers of the row.
     const MAX_EVENT_BYTES: usize = 999_999_000;
 }
@@ -73,8 +95,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// `UnsupportedStore` for a file that is anything else than a store of this or an older version, an empty file
-    /// included; nothing in it is changed. `StorageReadOnly`, `StorageFull`, `StoreBusy`, `Io`.
+    /// `UnsupportedStore` for a file that is anything else than a store of this version, an empty file included; nothing in
+    /// it is changed. Later calls give it too, once the file was replaced or removed under the open store. `StorageReadOnly`, `StorageFull`, `StoreBusy`, `Io`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, SqliteOptions::default())
     }
@@ -85,7 +107,7 @@ impl SqliteStore {
     ///
     /// As for [`SqliteStore::open`].
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
-        let path = path.as_ref();
+        let path = &absolute(path.as_ref())?;
         if !path.try_exists().map_err(|e| Context::store(path).io("looking for the store", e))? {
             schema::create_file(path)?;
         }
@@ -107,11 +129,14 @@ impl SqliteStore {
     ///
     /// As for [`SqliteStore::open_existing`].
     pub fn open_existing_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
-        let path = path.as_ref();
+        // A connection that is opened later must find the same file, whatever the working folder is by then.
+        let path = &absolute(path.as_ref())?;
         schema::check_file(path)?;
+        let identity = Identity::of(path);
         let readers = Readers::open(path, options.busy_timeout)?;
         let database = Database {
             path: path.to_owned(),
+            identity,
             locks: Locks::beside(path),
             readers: Some(readers),
             writer: Mutex::new(None),
@@ -140,6 +165,7 @@ impl SqliteStore {
         let writer = Writer::in_memory(&Context::store(&path))?;
         let database = Database {
             path,
+            identity: None,
             locks: Locks::none(),
             readers: None,
             writer: Mutex::new(Some(writer)),
@@ -152,9 +178,54 @@ impl SqliteStore {
 
 store_over_runtime!(SqliteStore);
 
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.runtime.storage().path).finish_non_exhaustive()
+    }
+}
+
+/// The absolute form of a path, and no name that SQLite would take for something else than a file.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    let context = Context::store(path);
+    let name = path.as_os_str().as_encoded_bytes();
+    if name.is_empty() {
+        return Err(context.unsupported("the path is empty; name a file", None));
+    }
+    if name == b":memory:" {
+        return Err(context.unsupported("a store in memory is made with SqliteStore::in_memory; name a file", None));
+    }
+    if name.starts_with(b"file:") {
+        return Err(context.unsupported("it is a URI; give the path alone", None));
+    }
+    std::path::absolute(path).map_err(|e| context.io("finding", e))
+}
+
+/// Which file a path names.
+#[derive(PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    #[cfg(unix)]
+    fn of(path: &Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(path).ok().map(|found| Self { device: found.dev(), inode: found.ino() })
+    }
+
+    /// Elsewhere a file that is open can be neither replaced nor removed.
+    #[cfg(not(unix))]
+    fn of(_: &Path) -> Option<Self> {
+        None
+    }
+}
+
 /// One database: many readers, one writer.
 struct Database {
     path: PathBuf,
+    /// Which file it was when it was opened.
+    identity: Option<Identity>,
     locks: Locks,
     /// None for a database in memory, which belongs to its one connection.
     readers: Option<Readers>,
@@ -179,14 +250,27 @@ impl Database {
             let view = connection.unchecked_transaction().map_err(|e| context.sqlite(e))?;
             work(&view)
         };
+        self.check_in_place()?;
         match &self.readers {
             Some(readers) => in_view(&readers.get(context)?.connection),
             None => self.write(context, |writer| in_view(writer.connection())),
         }
     }
 
+    /// What is acknowledged must be found under the path: connections that are open still see a file that was replaced or
+    /// removed, and those that are opened later do not.
+    fn check_in_place(&self) -> Result<()> {
+        if self.identity.is_none() || self.identity == Identity::of(&self.path) {
+            return Ok(());
+        }
+        Err(self
+            .context()
+            .unsupported("the file was replaced or removed while it was open; open the store again", None))
+    }
+
     /// Runs `work` on the one writer.
     fn write<T>(&self, context: &Context<'_>, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.check_in_place()?;
         let mut writer = self.lock();
         match &mut *writer {
             Some(writer) => work(writer),
@@ -228,8 +312,8 @@ impl Storage for Database {
     fn check_interpretable(&self, id: &SessionId, key: &SessionKey, vocabulary: &Vocabulary) -> Result<()> {
         let context = self.context().session(id);
         self.read(&context, |view| {
-            let log = reader::log(view, id, key, &context)?;
-            reader::check_interpretable(view, id, key, &log, vocabulary, &context)
+            let row = reader::session(view, id, key, &context)?;
+            reader::check_interpretable(view, id, key, &row, vocabulary, &context)
         })
     }
 

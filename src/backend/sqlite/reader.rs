@@ -1,91 +1,84 @@
 //! Reading: every function works in the one view that it is given.
 
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::super::runtime::{Listed, Slice, Stored};
 use super::failure::{Context, corruption};
 use super::row::{self, SessionKey};
-use crate::log::{Seq, SessionHeader, SessionId, Vocabulary};
+use super::session_row::{STORE_ID, SessionRow, session_query, type_checksum};
+use crate::log::{Seq, SessionId, Vocabulary};
 use crate::seam::{Error, ListOrder, Position, Result, Revision, SeqRange, Snapshot, checks};
 
-const FIND: &str = "SELECT number, incarnation, header, header_checksum, inherited_count FROM sessions WHERE id = ?1";
+const BY_ID: &str = session_query!("WHERE id = ?1");
 
-const LOG: &str = "SELECT incarnation, event_count, version FROM sessions WHERE number = ?1";
+const BY_NUMBER: &str = session_query!("WHERE number = ?1");
 
 const TYPES: &str = "SELECT type, first_seq FROM session_types WHERE session = ?1";
 
-macro_rules! snapshot_query {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, incarnation, header, header_checksum, event_count, size_bytes, last_time, revision, chain, ",
-            "activity, created_at, (SELECT store_id FROM store) FROM sessions ",
-            $rest
-        )
-    };
-}
-
-const STAT: &str = snapshot_query!("WHERE id = ?1");
-
-const BY_ACTIVITY: &str = snapshot_query!("WHERE activity < ?1 ORDER BY activity DESC LIMIT ?2");
+const BY_ACTIVITY: &str = session_query!("WHERE activity < ?1 ORDER BY activity DESC LIMIT ?2");
 
 /// Behind a place in the order of creation come first the rest of its tie, then everything older: two ranges of one index.
-const CREATED_TOGETHER: &str = snapshot_query!("WHERE created_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+const CREATED_TOGETHER: &str = session_query!("WHERE created_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
 
-const CREATED_BEFORE: &str = snapshot_query!("WHERE created_at < ?1 ORDER BY created_at DESC, id LIMIT ?2");
+const CREATED_BEFORE: &str = session_query!("WHERE created_at < ?1 ORDER BY created_at DESC, id LIMIT ?2");
 
 /// Every statement that reads, for the tests that look at how SQLite runs them.
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 8] =
-    [FIND, LOG, TYPES, STAT, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE, row::SLICE];
+pub(super) const STATEMENTS: [&str; 7] =
+    [BY_ID, BY_NUMBER, TYPES, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE, row::SLICE];
 
 pub(super) fn find(view: &Connection, id: &SessionId, context: &Context<'_>) -> Result<Option<Stored<SessionKey>>> {
-    let mut statement = view.prepare_cached(FIND).map_err(|e| context.sqlite(e))?;
+    let mut statement = view.prepare_cached(BY_ID).map_err(|e| context.sqlite(e))?;
     let mut rows = statement.query([id.as_str()]).map_err(|e| context.sqlite(e))?;
     let Some(found) = rows.next().map_err(|e| context.sqlite(e))? else { return Ok(None) };
-    let incarnation = column(found, 1, context)?;
-    let line: String = column(found, 2, context)?;
-    let header = row::header(&line, column(found, 3, context)?, id.as_str(), incarnation)
-        .map_err(|reason| corruption(id, None, reason))?;
-    let key = SessionKey::new(column(found, 0, context)?, incarnation, &header);
-    Ok(Some(Stored { key, header, inherited: column(found, 4, context)? }))
+    let damaged = |reason| corruption(id, None, reason);
+    let row = SessionRow::read(found).map_err(damaged)?;
+    let header = row.header().map_err(damaged)?;
+    let key = SessionKey::new(row.number, row.incarnation, &header);
+    Ok(Some(Stored { key, header, inherited: row.inherited }))
 }
 
-/// What a read needs to know of a session first.
-pub(super) struct Log {
-    count: u64,
-    version: u32,
-}
-
-/// Looks up the session of a key; `NotFound` when it was removed, or removed and made anew.
-pub(super) fn log(view: &Connection, id: &SessionId, key: &SessionKey, context: &Context<'_>) -> Result<Log> {
-    let mut statement = view.prepare_cached(LOG).map_err(|e| context.sqlite(e))?;
-    let found = statement
-        .query_row([key.number], |row| Ok((row.get::<_, i64>(0)?, Log { count: row.get(1)?, version: row.get(2)? })))
-        .optional()
-        .map_err(|e| context.sqlite(e))?;
-    match found {
-        Some((incarnation, log)) if incarnation == key.incarnation => Ok(log),
-        _ => Err(Error::NotFound { session: id.clone() }),
-    }
+/// The row of the session of a key; `NotFound` when it was removed, or removed and made anew.
+pub(super) fn session(
+    view: &Connection,
+    id: &SessionId,
+    key: &SessionKey,
+    context: &Context<'_>,
+) -> Result<SessionRow> {
+    let mut statement = view.prepare_cached(BY_NUMBER).map_err(|e| context.sqlite(e))?;
+    let mut rows = statement.query([key.number]).map_err(|e| context.sqlite(e))?;
+    let Some(found) = rows.next().map_err(|e| context.sqlite(e))? else {
+        return Err(Error::NotFound { session: id.clone() });
+    };
+    let row = SessionRow::read(found).map_err(|reason| corruption(id, None, reason))?;
+    if row.incarnation == key.incarnation { Ok(row) } else { Err(Error::NotFound { session: id.clone() }) }
 }
 
 pub(super) fn check_interpretable(
     view: &Connection,
     id: &SessionId,
     key: &SessionKey,
-    log: &Log,
+    row: &SessionRow,
     vocabulary: &Vocabulary,
     context: &Context<'_>,
 ) -> Result<()> {
-    checks::check_version(id, log.version, vocabulary)?;
+    checks::check_version(id, key.version, vocabulary)?;
     let mut statement = view.prepare_cached(TYPES).map_err(|e| context.sqlite(e))?;
-    let rows = statement
-        .query_map([key.number], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)))
-        .map_err(|e| context.sqlite(e))?;
-    let types = rows.collect::<Result<Vec<_>, _>>().map_err(|e| context.sqlite(e))?;
-    let types = types.iter().filter_map(|(name, seq)| Some((name.as_str(), Seq::new(*seq)?)));
-    checks::check_types(id, types, vocabulary)
+    let mut rows = statement.query([row.number]).map_err(|e| context.sqlite(e))?;
+    let mut types = Vec::new();
+    let mut checksum = 0_i64;
+    while let Some(found) = rows.next().map_err(|e| context.sqlite(e))? {
+        let noted = (found.get::<_, String>(0), found.get::<_, u64>(1));
+        let (Ok(event_type), Ok(first_seq)) = noted else {
+            return Err(corruption(id, None, "a type that is noted of it cannot be read"));
+        };
+        checksum = checksum.wrapping_add(type_checksum(&event_type, first_seq, row.incarnation));
+        types.extend(Seq::new(first_seq).map(|seq| (event_type, seq)));
+    }
+    if checksum != row.types_checksum {
+        return Err(corruption(id, None, "the types that are noted of it do not match their checksum"));
+    }
+    checks::check_types(id, types.iter().map(|(name, seq)| (name.as_str(), *seq)), vocabulary)
 }
 
 pub(super) fn read(
@@ -96,11 +89,11 @@ pub(super) fn read(
     vocabulary: Option<&Vocabulary>,
     context: &Context<'_>,
 ) -> Result<Slice> {
-    let log = log(view, id, key, context)?;
+    let session = session(view, id, key, context)?;
     if let Some(vocabulary) = vocabulary {
-        check_interpretable(view, id, key, &log, vocabulary, context)?;
+        check_interpretable(view, id, key, &session, vocabulary, context)?;
     }
-    let wanted = range.within(log.count);
+    let wanted = range.within(session.events);
     let mut events = Vec::with_capacity((wanted.end - wanted.start) as usize);
     let mut statement = view.prepare_cached(row::SLICE).map_err(|e| context.sqlite(e))?;
     let bounds = [key.row(wanted.start), key.row(wanted.end)];
@@ -112,9 +105,9 @@ pub(super) fn read(
         seq += 1;
     }
     if seq < wanted.end {
-        return Err(corruption(id, Some(seq), format!("its row is missing, of {} that are counted", log.count)));
+        return Err(corruption(id, Some(seq), format!("its row is missing, of {} that are counted", session.events)));
     }
-    Ok(Slice { events, count: log.count })
+    Ok(Slice { events, count: session.events })
 }
 
 pub(super) fn stat(
@@ -123,7 +116,7 @@ pub(super) fn stat(
     vocabulary: &Vocabulary,
     context: &Context<'_>,
 ) -> Result<Option<Snapshot>> {
-    let mut statement = view.prepare_cached(STAT).map_err(|e| context.sqlite(e))?;
+    let mut statement = view.prepare_cached(BY_ID).map_err(|e| context.sqlite(e))?;
     let mut rows = statement.query([id.as_str()]).map_err(|e| context.sqlite(e))?;
     match rows.next().map_err(|e| context.sqlite(e))? {
         Some(found) => Ok(Some(snapshot(found, vocabulary, context)?)),
@@ -147,12 +140,13 @@ pub(super) fn list(
         let mut statement = view.prepare_cached(statement).map_err(|e| context.sqlite(e))?;
         let mut rows = statement.query(arguments).map_err(|e| context.sqlite(e))?;
         while let Some(found) = rows.next().map_err(|e| context.sqlite(e))? {
-            let snapshot = snapshot(found, vocabulary, context)?;
-            let key = match order {
-                ListOrder::Activity => snapshot.activity,
-                ListOrder::Created => column(found, 10, context)?,
+            let place = match order {
+                ListOrder::Activity => found.get(12),
+                ListOrder::Created => found.get(3),
             };
-            listed.push(Listed { key, snapshot });
+            // The index holds numbers only; a row that has become something else is told with the last ones.
+            let key = place.unwrap_or(0);
+            listed.push(Listed { key, snapshot: snapshot(found, vocabulary, context)? });
         }
         Ok(())
     };
@@ -172,42 +166,24 @@ pub(super) fn list(
 }
 
 fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Context<'_>) -> Result<Snapshot> {
-    let id: String = column(found, 0, context)?;
-    let incarnation: i64 = column(found, 1, context)?;
-    let (revision, chain): (i64, i64) = (column(found, 7, context)?, column(found, 8, context)?);
-    let store: String = column(found, 11, context)?;
-    let revision = Revision::new(format!("{store}:{incarnation:x}:{revision}:{chain:x}"));
-    let line: String = column(found, 2, context)?;
-    let header: Result<SessionHeader, String> = row::header(&line, column(found, 3, context)?, &id, incarnation);
-    let mut snapshot = match header {
-        Ok(header) => Snapshot::new(header, revision, vocabulary),
+    let store: String = found.get(STORE_ID).map_err(|e| context.sqlite(e))?;
+    let row = match SessionRow::read(found) {
+        Ok(row) => row,
         Err(reason) => {
-            let id = SessionId::new(&id)
-                .map_err(|e| context.unsupported(format!("a session has an id that none can have: {e}"), None))?;
-            Snapshot::damaged(id, reason, revision)
+            let damaged = Revision::new(format!("{store}:damaged"));
+            return Ok(Snapshot::damaged(SessionRow::id_of(found), reason, damaged));
         }
     };
-    snapshot.event_count = Some(column(found, 4, context)?);
-    snapshot.size_bytes = Some(column(found, 5, context)?);
-    snapshot.last_time = column(found, 6, context)?;
-    snapshot.activity = column(found, 9, context)?;
+    let revision = Revision::new(format!("{store}:{:x}:{}:{:x}", row.incarnation, row.revision, row.chain));
+    let mut snapshot = match row.header() {
+        Ok(header) => Snapshot::new(header, revision, vocabulary),
+        Err(reason) => Snapshot::damaged(SessionRow::id_of(found), reason, revision),
+    };
+    snapshot.event_count = Some(row.events);
+    snapshot.size_bytes = Some(row.size_bytes);
+    snapshot.last_time = row.last_time;
+    snapshot.activity = row.activity;
     Ok(snapshot)
-}
-
-fn column<T: rusqlite::types::FromSql>(row: &Row<'_>, index: usize, context: &Context<'_>) -> Result<T> {
-    row.get(index).map_err(|e| match e {
-        // The tables are STRICT: a value of another type, or text that is not UTF-8, was put there behind SQLite's back.
-        rusqlite::Error::FromSqlConversionFailure(
-            _,
-            Type::Null | Type::Text | Type::Integer | Type::Real | Type::Blob,
-            _,
-        )
-        | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..) => {
-            context.unsupported(format!("the row of a session has been changed: {e}"), Some(e.into()))
-        }
-        other => context.sqlite(other),
-    })
 }
 
 #[cfg(test)]
@@ -240,8 +216,8 @@ mod tests {
 
     #[test]
     fn no_list_and_no_stat_touches_the_events() {
-        for statement in [STAT, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE, FIND] {
-            assert!(!statement.contains("events") && !statement.contains("session_"), "{statement}");
+        for statement in [BY_ID, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE] {
+            assert!(!statement.contains(" events") && !statement.contains("session_"), "{statement}");
         }
     }
 

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::failure::corruption;
 use crate::log::stored::{StoredValues, stored_event};
-use crate::log::text::write_event;
+use crate::log::text::{parse_event, write_event};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Error, Result, checks};
 
@@ -21,6 +21,8 @@ const MAX_EVENTS: u64 = 1 << 32;
 pub(super) struct SessionKey {
     pub(super) number: i64,
     pub(super) incarnation: i64,
+    /// The format of the log.
+    pub(super) version: u32,
     /// Whether events of the log mark the end of an inherited seed.
     pub(super) has_seed_mark: bool,
     /// The types of the session that are known to be noted already; saves a statement a type and append.
@@ -29,7 +31,13 @@ pub(super) struct SessionKey {
 
 impl SessionKey {
     pub(super) fn new(number: i64, incarnation: i64, header: &SessionHeader) -> Self {
-        Self { number, incarnation, has_seed_mark: checks::has_seed_mark(header), noted_types: Arc::default() }
+        Self {
+            number,
+            incarnation,
+            version: header.version(),
+            has_seed_mark: checks::has_seed_mark(header),
+            noted_types: Arc::default(),
+        }
     }
 
     /// The key of an event's row.
@@ -76,17 +84,16 @@ pub(super) fn check_sizes(events: &[SessionEvent], max_event_bytes: usize, sessi
         if event.seq().get() >= MAX_EVENTS {
             return refuse(format!("seq {} is beyond the {MAX_EVENTS} events that a session holds here", event.seq()));
         }
-        // Only an event near the limit is worth spelling out.
-        let size = event.data().as_str().len();
-        if size > max_event_bytes / 2 {
-            let size = event.to_line().len();
-            if size > max_event_bytes {
-                return refuse(format!(
-                    "the event at seq {} has {size} bytes, and this store takes {max_event_bytes}; keep such data \
-                     outside and store a reference",
-                    event.seq()
-                ));
-            }
+        if event.line_bound() <= max_event_bytes {
+            continue;
+        }
+        let size = event.to_line().len();
+        if size > max_event_bytes {
+            return refuse(format!(
+                "the event at seq {} has {size} bytes, and this store takes {max_event_bytes}; keep such data outside \
+                 and store a reference",
+                event.seq()
+            ));
         }
     }
     Ok(())
@@ -128,6 +135,10 @@ pub(super) fn event(
     if line_checksum(line, key.incarnation) != integer(8)? {
         return Err(changed("its row does not match its checksum".to_owned()));
     }
+    // A line of its own spelling is all that the checksum covers, so the values must be those that it spells.
+    if event.is_spelled() && parse_event(line.as_bytes()).ok().as_ref() != Some(&event) {
+        return Err(changed("its values are not those of its line".to_owned()));
+    }
     Ok(event)
 }
 
@@ -139,16 +150,4 @@ fn optional_text(value: ValueRef<'_>) -> Result<Option<&str>, String> {
         }
         other => Err(format!("a text of its row has become {}", other.data_type())),
     }
-}
-
-/// The header of a session's row, checked against its checksum.
-pub(super) fn header(line: &str, checksum: i64, id: &str, incarnation: i64) -> Result<SessionHeader, String> {
-    if line_checksum(line, incarnation) != checksum {
-        return Err("its header does not match its checksum".to_owned());
-    }
-    let header = SessionHeader::parse(line.as_bytes()).map_err(|e| format!("its header cannot be read: {e}"))?;
-    if header.id().as_str() != id {
-        return Err(format!("its header names session {:?}", header.id()));
-    }
-    Ok(header)
 }

@@ -46,6 +46,13 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    if has_wal(path, &context)? {
+        return Err(context.unsupported(
+            "there is no such file, but its -wal lies there, with what was written last; bring the file back to it, or \
+             move the -wal away if a new store is wanted",
+            None,
+        ));
+    }
     private::create_folder(folder).map_err(|e| context.io("making the folder of", e))?;
     // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file.
     let temporary = tempfile::Builder::new()
@@ -66,6 +73,13 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
     fs::File::open(folder).and_then(|f| f.sync_all()).map_err(|e| context.io("making durable the folder of", e))
 }
 
+/// Whether the file in which SQLite keeps the newest pages lies beside a database.
+fn has_wal(database: &Path, context: &Context<'_>) -> Result<bool> {
+    let mut wal = database.as_os_str().to_owned();
+    wal.push("-wal");
+    Path::new(&wal).try_exists().map_err(|e| context.io("looking beside", e))
+}
+
 /// Checks that the file at `path` is a store that this build can use, without a lock, and without making the files that
 /// SQLite puts beside a database in use.
 pub(super) fn check_file(path: &Path) -> Result<()> {
@@ -73,9 +87,7 @@ pub(super) fn check_file(path: &Path) -> Result<()> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            return Err(
-                context.unsupported("there is no such file; check the path, or import into it to make it", None)
-            );
+            return Err(context.unsupported("there is no such file; check the path", None));
         }
         Err(e) => return Err(context.io("looking at", e)),
     };
@@ -88,15 +100,36 @@ pub(super) fn check_file(path: &Path) -> Result<()> {
             None,
         ));
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(immutable_uri(path), flags).map_err(|e| context.sqlite(e))?;
-    check(&connection, &context)
+    // Seen as it lies there a database may look malformed while its newest pages are still in the WAL: then a connection
+    // that knows the WAL decides. A foreign database is told by the first and never touched by the second.
+    let seen = open(&uri(path, "immutable=1"), &context).and_then(|connection| identity(&connection, &context));
+    let found = match seen {
+        Ok(found) => found,
+        Err(_) if has_wal(path, &context)? => {
+            open(&uri(path, "mode=ro"), &context).and_then(|connection| identity(&connection, &context))?
+        }
+        Err(malformed) => return Err(malformed),
+    };
+    check(found, &context)
 }
 
-/// Checks the identity and the version of an open database.
-fn check(connection: &Connection, context: &Context<'_>) -> Result<()> {
+fn open(uri: &str, context: &Context<'_>) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(uri, flags).map_err(|e| context.sqlite(e))
+}
+
+/// The application and the version that a database names.
+fn identity(connection: &Connection, context: &Context<'_>) -> Result<(i64, i64)> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| context.sqlite(e));
-    let (application, version): (i64, i64) = (pragma("application_id")?, pragma("user_version")?);
+    Ok((pragma("application_id")?, pragma("user_version")?))
+}
+
+/// Checks that an open database is still the store that it was opened as, and of a version that this build knows.
+pub(super) fn check_connection(connection: &Connection, context: &Context<'_>) -> Result<()> {
+    check(identity(connection, context)?, context)
+}
+
+fn check((application, version): (i64, i64), context: &Context<'_>) -> Result<()> {
     let refuse = |reason: String| -> Result<(), Error> { Err(context.unsupported(reason, None)) };
     match application {
         APPLICATION_ID if version == VERSION => Ok(()),
@@ -109,14 +142,14 @@ fn check(connection: &Connection, context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// A URI under which SQLite reads the file as it is: no lock, no file beside it.
-fn immutable_uri(path: &Path) -> String {
-    let mut uri = String::from("file:");
+/// A URI for an absolute path. With `immutable=1` SQLite reads the file as it is: no lock, no file beside it.
+fn uri(path: &Path, query: &str) -> String {
+    let mut uri = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => uri.push(char::from(*byte)),
             _ => uri.push_str(&format!("%{byte:02X}")),
         }
     }
-    uri + "?immutable=1"
+    uri + "?" + query
 }

@@ -9,13 +9,11 @@ use super::connection::{open_writer, set_synchronous, set_up_writer};
 use super::failure::{Context, corruption};
 use super::lease::{Lease, Locks};
 use super::row::{SessionKey, chained, line_checksum, row_key};
-use super::schema;
+use super::session_row::SessionRow;
+use super::{reader, schema};
 use crate::log::text::{push_seqs, push_surface_op, write_event};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Error, Result, checks};
-
-const COUNTERS: &str =
-    "SELECT incarnation, event_count, size_bytes, chain, inherited_count FROM sessions WHERE number = ?1";
 
 const INSERT_EVENT: &str = "INSERT INTO events \
      (key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum) \
@@ -26,15 +24,6 @@ pub(super) struct Writer {
     connection: Connection,
     /// Whether something may be stored that is not durable yet, by this writer or by one before it.
     unsynced: bool,
-}
-
-/// What the sessions table tells of a log, as it will be after the batch.
-struct Counters {
-    events: u64,
-    size_bytes: u64,
-    last_time: Option<i64>,
-    chain: i64,
-    inherited: u64,
 }
 
 impl Writer {
@@ -82,28 +71,14 @@ impl Writer {
                 return Err(Error::AlreadyExists { session: id.clone() });
             }
             checks::check_contiguous(id, 0, events)?;
-            let line = header.to_line();
             let incarnation = transaction.query_row("SELECT random()", [], |row| row.get(0)).map_err(failed)?;
-            let checksum = line_checksum(&line, incarnation);
-            transaction
-                .prepare_cached(
-                    "INSERT INTO sessions (id, incarnation, header, header_checksum, inherited_count, event_count, \
-                     size_bytes, revision, chain, activity) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, 0, ?4, \
-                     (SELECT ifnull(max(activity), 0) + 1 FROM sessions))",
-                )
-                .and_then(|mut s| {
-                    s.execute(params![id.as_str(), incarnation, line, checksum, inherited, line.len() as u64 + 1])
-                })
-                .map_err(failed)?;
-            let key = SessionKey::new(transaction.last_insert_rowid(), incarnation, header);
+            let activity = next_activity(transaction).map_err(failed)?;
+            let mut row = SessionRow::new(header, incarnation, inherited, activity);
+            row.insert(transaction).map_err(failed)?;
+            let key = SessionKey::new(row.number, incarnation, header);
             // Before others can see the session.
             let lease = locks.take(key.number, id, context)?;
-            if events.is_empty() {
-                return Ok((key, lease, Vec::new()));
-            }
-            let size_bytes = line.len() as u64 + 1;
-            let counters = Counters { events: 0, size_bytes, last_time: None, chain: checksum, inherited };
-            let types = store(transaction, &key, counters, events).map_err(failed)?;
+            let types = store(transaction, &key, &mut row, events).map_err(failed)?;
             Ok((key, lease, types))
         })?;
         key.note_types(types);
@@ -118,30 +93,14 @@ impl Writer {
         context: &Context<'_>,
     ) -> Result<()> {
         let types = self.transaction(context, |transaction| {
-            let failed = |e| context.sqlite(e);
-            let counters = transaction
-                .prepare_cached(COUNTERS)
-                .and_then(|mut s| {
-                    let row = s.query_row([key.number], |row| {
-                        let counters = Counters {
-                            events: row.get(1)?,
-                            size_bytes: row.get(2)?,
-                            last_time: None,
-                            chain: row.get(3)?,
-                            inherited: row.get(4)?,
-                        };
-                        Ok((row.get::<_, i64>(0)?, counters))
-                    });
-                    row.optional()
-                })
-                .map_err(failed)?;
-            let counters = match counters {
-                Some((incarnation, counters)) if incarnation == key.incarnation => counters,
-                _ => return Err(Error::NotFound { session: id.clone() }),
-            };
-            checks::check_contiguous(id, counters.events, events)?;
-            check_end(transaction, id, key, counters.events, context)?;
-            store(transaction, key, counters, events).map_err(failed)
+            let mut row = reader::session(transaction, id, key, context)?;
+            checks::check_contiguous(id, row.events, events)?;
+            check_end(transaction, id, key, row.events, context)?;
+            let stored = next_activity(transaction).and_then(|activity| {
+                row.activity = activity;
+                store(transaction, key, &mut row, events)
+            });
+            stored.map_err(|e| context.sqlite(e))
         })?;
         key.note_types(types);
         Ok(())
@@ -204,13 +163,21 @@ fn check_end(
     }
 }
 
-/// Stores a batch that continues the log, and the counters that follow from it; gives the types that it noted.
+/// The activity of the session that is written next.
+fn next_activity(transaction: &Transaction<'_>) -> Result<u64, rusqlite::Error> {
+    transaction.prepare_cached("SELECT ifnull(max(activity), 0) + 1 FROM sessions")?.query_row([], |found| found.get(0))
+}
+
+/// Stores a batch that continues the log, and the row of its session that follows from it; gives the types that it noted.
 fn store<'e>(
     transaction: &Transaction<'_>,
     key: &SessionKey,
-    mut counters: Counters,
+    row: &mut SessionRow,
     events: &'e [SessionEvent],
 ) -> Result<Vec<&'e str>, rusqlite::Error> {
+    if events.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut insert = transaction.prepare_cached(INSERT_EVENT)?;
     let (mut line, mut sources, mut op) = (String::new(), String::new(), String::new());
     let mut new_types = Vec::new();
@@ -239,35 +206,28 @@ fn store<'e>(
             event.envelope().to_code(),
             checksum,
         ])?;
-        counters.events += 1;
-        counters.size_bytes += line.len() as u64 + 1;
-        counters.last_time = Some(event.time());
-        counters.chain = chained(counters.chain, checksum);
+        row.events += 1;
+        row.size_bytes += line.len() as u64 + 1;
+        row.last_time = Some(event.time());
+        row.chain = chained(row.chain, checksum);
         if key.has_seed_mark
             && let Some(mark) = checks::inherited_mark(event)
         {
-            counters.inherited = mark.get();
+            row.inherited = mark.get();
         }
         let event_type = event.event_type();
         if !event.is_ignorable() && !new_types.contains(&event_type) && !key.has_noted(event_type) {
-            transaction
+            let first_seq = event.seq().get();
+            let noted = transaction
                 .prepare_cached("INSERT INTO session_types VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-                .execute(params![key.number, event_type, event.seq().get()])?;
+                .execute(params![key.number, event_type, first_seq])?;
+            if noted > 0 {
+                row.add_type(event_type, first_seq);
+            }
             new_types.push(event_type);
         }
     }
-    transaction
-        .prepare_cached(
-            "UPDATE sessions SET event_count = ?2, size_bytes = ?3, last_time = ?4, chain = ?5, inherited_count = ?6, \
-             revision = revision + 1, activity = (SELECT max(activity) + 1 FROM sessions) WHERE number = ?1",
-        )?
-        .execute(params![
-            key.number,
-            counters.events,
-            counters.size_bytes,
-            counters.last_time,
-            counters.chain,
-            counters.inherited,
-        ])?;
+    row.revision += 1;
+    row.update(transaction)?;
     Ok(new_types)
 }
