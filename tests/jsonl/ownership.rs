@@ -118,6 +118,34 @@ fn a_reader_of_a_removed_session_never_reads_its_successor() {
     }
 }
 
+#[test]
+fn readers_of_another_store_follow_a_writer_without_a_gap() {
+    for encoding in ENCODINGS {
+        let place = Place::new(encoding);
+        let (writing, reading) = (place.open(), place.open());
+        store(&writing, "s", &[&events(0..1)]);
+        let writer = writer(&writing, "s");
+        std::thread::scope(|scope| {
+            let follow = || {
+                let reader = reading.open(&id("s"), OpenOptions::read()).unwrap();
+                let mut seen = 0;
+                while seen < 301 {
+                    let log = reader.read(SeqRange::ALL).unwrap();
+                    assert!(log.len() >= seen);
+                    assert_eq!(log, events(0..log.len() as u64));
+                    seen = log.len();
+                    assert_eq!(list(&reading).len(), 1);
+                }
+            };
+            let followers = [scope.spawn(follow), scope.spawn(follow)];
+            for seq in (1..301).step_by(3) {
+                writer.append(&events(seq..seq + 3)).unwrap();
+            }
+            followers.into_iter().for_each(|follower| follower.join().unwrap());
+        });
+    }
+}
+
 /// A process of its own that does what it is told, a line a time.
 struct Other {
     child: Child,
