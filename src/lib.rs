@@ -49,6 +49,7 @@
 //! | store | where | for |
 //! |---|---|---|
 //! | `SqliteStore` | one file, read by `sqlite3` and anything else that speaks SQL | the usual choice |
+//! | `JsonlStore` | a folder, one file a session, as DSH keeps them | sessions that exist already, and files that any tool can read |
 //! | [`MemoryStore`] | memory | tests, and the model that the others are held against |
 //!
 //! # Features
@@ -56,6 +57,7 @@
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `sqlite` | yes | `SqliteStore`; SQLite is compiled in |
+//! | `jsonl` | yes | `JsonlStore`; Zstandard is compiled in |
 //! | `contract` | no | `contract`, the suite of tests that every backend passes, for backends of your own |
 //! | `cli` | no | the `sessions` command |
 //!
@@ -73,11 +75,13 @@ pub mod cli;
 pub mod contract;
 pub mod export;
 mod log;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod private;
 mod seam;
 
 pub use crate::backend::MemoryStore;
+#[cfg(feature = "jsonl")]
+pub use crate::backend::{Encoding, JsonlOptions, JsonlStore};
 #[cfg(feature = "sqlite")]
 pub use crate::backend::{SqliteOptions, SqliteStore};
 pub use crate::log::{

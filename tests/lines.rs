@@ -104,6 +104,9 @@ fn what_breaks_an_envelope_is_named() {
         ("", "not a JSON object"),
         ("\u{feff}{}", "not a JSON object"),
         ("{\"type\":\"x\",\"seq\":0,\"time\":0,\"data\":\"\0\"}", "not a JSON object"),
+        ("{\"type\":\"x\",\"seq\":0,\"time\":0,\n\"data\":1}", "one line"),
+        ("{\"type\":\"x\",\"seq\":0,\"time\":0,\"data\":[\n]}", "one line"),
+        ("{\"type\":\"x\",\"seq\":0,\"time\":0,\"data\":1}\n", "one line"),
     ];
     for (line, reason) in cases {
         assert!(refused(line).contains(reason), "{line}: {}", refused(line));

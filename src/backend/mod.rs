@@ -1,10 +1,14 @@
 //! The backends. Each stores what the others store; what a handle may do when is decided once, in `runtime`.
 
+#[cfg(feature = "jsonl")]
+mod jsonl;
 mod memory;
 mod runtime;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "jsonl")]
+pub use jsonl::{Encoding, JsonlOptions, JsonlStore};
 pub use memory::MemoryStore;
 #[cfg(feature = "cli")]
 pub(crate) use sqlite::sql;

@@ -3,12 +3,12 @@
 
 mod claims;
 mod handle;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod record;
 mod storage;
 mod store;
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) use record::{MAX_RECORD, read_record, write_record};
 pub(crate) use storage::{Listed, Slice, Storage, Stored};
 pub(crate) use store::{Runtime, store_over_runtime};

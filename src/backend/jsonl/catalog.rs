@@ -1,0 +1,198 @@
+//! What is told of sessions without reading their logs: one by one, and in lists.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::super::runtime::Listed;
+use super::disk::{Identity, Stat};
+use super::failure::{Context, Damage};
+use super::files::{Files, LATEST};
+use super::frames::Unpacker;
+use super::glance::{Glance, Tail, look};
+use super::layout::{Found, Place, one_of};
+use crate::log::{SessionHeader, SessionId, Vocabulary};
+use crate::seam::{Error, ListOrder, Position, Result, Revision, Snapshot, TornTail};
+
+impl Files {
+    pub(super) fn snapshot_of(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
+        match self.locate(id) {
+            Ok(Some(place)) => self.snapshot(id, &place, vocabulary, &mut self.unpacker()?),
+            Ok(None) => Ok(None),
+            Err(Error::Corruption { .. }) => {
+                let found = self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?;
+                match one_of(found) {
+                    Some(Found::Unclear { folder, reason }) => self.unclear_snapshot(id, &folder, &reason).map(Some),
+                    Some(Found::One(place)) => self.snapshot(id, &place, vocabulary, &mut self.unpacker()?),
+                    None => Ok(None),
+                }
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(super) fn page(
+        &self,
+        order: ListOrder,
+        after: Option<&Position>,
+        limit: Option<usize>,
+        vocabulary: &Vocabulary,
+    ) -> Result<Vec<Listed>> {
+        let context = Context::store(self.layout.root());
+        let mut by_id: HashMap<SessionId, Vec<Found>> = HashMap::new();
+        for (id, found) in self.layout.all().map_err(|e| context.reading(self.layout.root(), e))? {
+            by_id.entry(id).or_default().push(found);
+        }
+        let mut unpacker = self.unpacker()?;
+        let mut snapshot = |id: &SessionId, found: &Found| match found {
+            Found::One(place) => self.snapshot(id, place, vocabulary, &mut unpacker),
+            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason).map(Some),
+        };
+        let mut listed = Vec::new();
+        let behind = |key: u64, id: &SessionId| after.is_none_or(|a| a.is_before(key, id));
+        let found = by_id.into_iter().filter_map(|(id, found)| Some((id, one_of(found)?)));
+        match order {
+            ListOrder::Created => {
+                for (id, found) in found {
+                    let Some(snapshot) = snapshot(&id, &found)? else { continue };
+                    let key = snapshot.header.as_ref().map_or(0, SessionHeader::created_at);
+                    if behind(key, &id) {
+                        listed.push(Listed { key, snapshot });
+                    }
+                }
+                listed.sort_by(|a, b| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
+                listed.truncate(limit.unwrap_or(usize::MAX));
+            }
+            // Only the files on the page are opened.
+            ListOrder::Activity => {
+                let mut places = Vec::new();
+                for (id, found) in found {
+                    let path = match &found {
+                        Found::One(place) => place.log(),
+                        Found::Unclear { folder, .. } => folder.to_path_buf(),
+                    };
+                    match self.disk.stat(&path) {
+                        Ok(stat) => places.push((stat.modified.min(LATEST), id, found)),
+                        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                        Err(e) => return Err(context.session(&id).reading(&path, e)),
+                    }
+                }
+                places.retain(|(key, id, _)| behind(*key, id));
+                places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+                for (key, id, found) in places {
+                    if limit.is_some_and(|limit| listed.len() >= limit) {
+                        break;
+                    }
+                    // Where the session is written meanwhile it stands where it stood: a page is not to end early.
+                    if let Some(snapshot) = snapshot(&id, &found)? {
+                        listed.push(Listed { key, snapshot });
+                    }
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// What is known of the session at a place; nothing when it is gone meanwhile.
+    fn snapshot(
+        &self,
+        id: &SessionId,
+        place: &Place,
+        vocabulary: &Vocabulary,
+        unpacker: &mut Unpacker,
+    ) -> Result<Option<Snapshot>> {
+        let path = place.log();
+        let stat = match self.disk.stat(&path) {
+            Ok(stat) => stat,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(self.context(id).reading(&path, e)),
+        };
+        self.latest.fetch_max(stat.modified, Ordering::Relaxed);
+        if let Some(snapshot) = self.known_snapshot(&path, &stat, vocabulary) {
+            return Ok(Some(snapshot));
+        }
+        let glance = match self.glances.get(&path, &stat) {
+            Some(glance) => glance,
+            None => {
+                let looked = self.disk.open(&path).and_then(|file| {
+                    let glance = look(&*file, stat.size, id, place.generation, unpacker)?;
+                    // Of another file that took its place meanwhile nothing must be kept.
+                    Ok((glance, file.stat()? == stat))
+                });
+                match looked {
+                    Ok((glance, stays)) => {
+                        let glance = Arc::new(glance);
+                        if stays {
+                            self.glances.put(&path, stat, glance.clone());
+                        }
+                        glance
+                    }
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+                    Err(e) => Arc::new(Glance {
+                        header: Err(Damage::header(format!("{} cannot be read: {e}", path.display()))),
+                        tail: Tail::default(),
+                    }),
+                }
+            }
+        };
+        let revision = revision(&stat);
+        let mut snapshot = match &glance.header {
+            Ok(header) => Snapshot::new(header.clone(), revision, vocabulary),
+            Err(damage) if !self.is_its_own(&place.folder, id)? => {
+                log::debug!("{} is not the folder of {id:?}: {}", place.folder.display(), damage.reason);
+                return Ok(None);
+            }
+            Err(damage) => Snapshot::damaged(id.clone(), damage.reason.clone(), revision),
+        };
+        let Tail { count, last_time, torn } = glance.tail;
+        snapshot.event_count = count;
+        snapshot.last_time = last_time;
+        snapshot.torn_tail = torn_tail(count.unwrap_or(0), torn.unwrap_or(0));
+        snapshot.size_bytes = Some(stat.size);
+        snapshot.activity = stat.modified.min(LATEST);
+        Ok(Some(snapshot))
+    }
+
+    /// What is known of a session whose log was read, or is being written by this store.
+    fn known_snapshot(&self, path: &Path, stat: &Stat, vocabulary: &Vocabulary) -> Option<Snapshot> {
+        let slot = self.memo.known(path)?;
+        // A log that is being read is not waited for.
+        let known = slot.0.try_lock().ok()?;
+        let known = known.as_ref().filter(|k| k.stat == *stat || k.writing && k.stat.identity == stat.identity)?;
+        let log = &known.log;
+        if log.damage.is_some() {
+            return None;
+        }
+        let mut snapshot = Snapshot::new(log.header.clone(), revision(&known.stat), vocabulary);
+        snapshot.event_count = Some(log.count);
+        snapshot.last_time = log.last_time;
+        snapshot.torn_tail = torn_tail(log.count, log.torn);
+        snapshot.size_bytes = Some(known.stat.size);
+        snapshot.activity = known.stat.modified.min(LATEST);
+        Some(snapshot)
+    }
+
+    /// What is told of a session that no rule finds a log of.
+    fn unclear_snapshot(&self, id: &SessionId, folder: &Path, reason: &str) -> Result<Snapshot> {
+        let stat = self.disk.stat(folder).map_err(|e| self.context(id).reading(folder, e))?;
+        let mut snapshot = Snapshot::damaged(id.clone(), reason.to_owned(), revision(&stat));
+        snapshot.activity = stat.modified.min(LATEST);
+        Ok(snapshot)
+    }
+
+    fn unpacker(&self) -> Result<Unpacker> {
+        let context = Context::store(self.layout.root());
+        Unpacker::new().map_err(|e| context.io("starting the decompression".to_owned(), e.into()))
+    }
+}
+
+fn revision(stat: &Stat) -> Revision {
+    let Stat { identity: Identity { device, number }, size, modified, changed, .. } = stat;
+    Revision::new(format!("file:{device:x}:{number:x}:{size:x}:{modified:x}:{changed:x}"))
+}
+
+fn torn_tail(seq: u64, bytes: u64) -> Option<TornTail> {
+    (bytes > 0).then(|| TornTail::new(seq, bytes))
+}

@@ -1,0 +1,211 @@
+//! Making a session, whole or not at all, and removing one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::disk::Disk;
+use super::failure::Damage;
+use super::files::{Files, Key, Opened, guard};
+use super::layout::{Encoding, Found, Generation, Place, one_of};
+use super::lease::{LOCK, Lease, Lock, lock_root, lock_session};
+use super::memo::Known;
+use super::stored_log::Log;
+use super::writer::{Draft, batch_bytes, header_bytes, is_draft};
+use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::seam::{Error, Result, checks};
+
+/// How often the folder of a new session is made again because it was removed before it could be locked.
+const TRIES: usize = 5;
+
+impl Files {
+    pub(super) fn create(&self, header: &SessionHeader, events: &[SessionEvent]) -> Result<(Key, Lease)> {
+        let id = header.id();
+        let context = self.context(id);
+        checks::check_contiguous(id, 0, events)?;
+        let folder: Arc<Path> = self.layout.folder(header.cwd(), id).into();
+        let new = self.take_new_folder(&folder, id)?;
+        // Of two stores that each make the first session the second goes by the encoding of the first, so it waits.
+        let root = || lock_root(&*self.disk, self.layout.root(), id, &context);
+        let first = if guard(&self.encoding).is_none() { Some(root()?) } else { None };
+        for name in self.layout.names(&folder).map_err(|e| context.reading(&folder, e))? {
+            let path = folder.join(&name.text);
+            if is_draft(&name.text) {
+                self.disk.unlink(&path).map_err(|e| context.writing(&path, e))?;
+            }
+        }
+
+        let generation = Generation { version: header.version(), encoding: self.encoding_for_new(id)? };
+        let mut bytes = header_bytes(header, generation.encoding, &self.packer, &context)?;
+        let mut log = Log::new(header.clone(), generation.encoding, bytes.len() as u64);
+        if !events.is_empty() {
+            bytes.extend(batch_bytes(events, header.version(), generation.encoding, &self.packer, &context)?);
+            log.extend(events, bytes.len() as u64, self.memo.limit());
+        }
+        let draft = Draft::write(&*self.disk, &folder, generation, &bytes, self.next_time(), &context)?;
+        let place = Place { folder: folder.clone(), generation };
+        let path = place.log();
+        // Before it is published, so that nothing can fail afterwards.
+        let file = self.disk.open(draft.path()).map_err(|e| context.reading(draft.path(), e))?;
+        let identity = file.stat().map_err(|e| context.reading(draft.path(), e))?.identity;
+        let _root = match first {
+            Some(locked) => locked,
+            None => root()?,
+        };
+        self.check_free(id)?;
+        match draft.publish(&path) {
+            Ok(true) => {}
+            Ok(false) => return Err(Error::AlreadyExists { session: id.clone() }),
+            Err(e) => return Err(context.writing(&path, e)),
+        }
+        let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
+        *guard(&self.encoding) = Some(generation.encoding);
+        self.unsynced.add_log(&path);
+        guard(&self.folders).insert(id.clone(), folder.clone());
+
+        let slot = self.memo.slot(&path);
+        self.memo.note(&path, log.bytes_held());
+        // Where it cannot be looked at now it is read when it is needed.
+        let stat = self.disk.stat(&path).ok();
+        *slot.lock() = stat.map(|stat| Known { stat, log: log.into(), writing: false });
+        let lease = Lease::new(path.clone(), lock, slot);
+        Ok((Key(Arc::new(Opened { place, path, file, identity })), lease))
+    }
+
+    /// The encoding of a new session. Call it with the root locked as long as the encoding is not known.
+    fn encoding_for_new(&self, id: &SessionId) -> Result<Encoding> {
+        if let Some(encoding) = *guard(&self.encoding) {
+            return Ok(encoding);
+        }
+        let found = self.layout.encoding().map_err(|e| self.context(id).reading(self.layout.root(), e))?;
+        Ok(found.unwrap_or(self.wanted_encoding))
+    }
+
+    /// Makes and locks the folder of a new session.
+    fn take_new_folder(&self, folder: &Path, id: &SessionId) -> Result<NewFolder<'_>> {
+        let context = self.context(id);
+        let mut new = NewFolder { disk: &*self.disk, made: Vec::new(), lock: None };
+        for _ in 0..TRIES {
+            for path in [folder.parent(), Some(folder)].into_iter().flatten() {
+                match self.disk.make_dir(path) {
+                    Ok(true) => new.made.push(path.to_owned()),
+                    Ok(false) => {}
+                    // The folder above it was just removed, with the last session in it.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => break,
+                    Err(e) => return Err(context.writing(path, e)),
+                }
+            }
+            match lock_session(&*self.disk, folder, id, &context) {
+                Ok(Some(lock)) => {
+                    new.lock = Some(lock);
+                    return Ok(new);
+                }
+                Ok(None) => {}
+                Err(Error::AlreadyOwned { session, .. }) => return Err(Error::AlreadyExists { session }),
+                Err(other) => return Err(other),
+            }
+        }
+        let root = self.layout.root();
+        Err(context
+            .writing(folder, io::Error::other(format!("it is removed again and again; is {} there?", root.display()))))
+    }
+
+    /// Refuses an id that is taken, in whatever project folder.
+    pub(super) fn check_free(&self, id: &SessionId) -> Result<()> {
+        match self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?.first() {
+            None => Ok(()),
+            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. })
+                if self.is_its_own(folder, id)? =>
+            {
+                Err(Error::AlreadyExists { session: id.clone() })
+            }
+            Some(_) => Err(Error::InvalidArgument {
+                session: Some(id.clone()),
+                reason:
+                    "its folder would be that of another session, because the file system does not tell upper from \
+                         lower case; choose an id that differs in more"
+                        .to_owned(),
+            }),
+        }
+    }
+
+    pub(super) fn remove_session(&self, id: &SessionId) -> Result<bool> {
+        let context = self.context(id);
+        let found = self.layout.find(id).map_err(|e| context.reading(self.layout.root(), e))?;
+        let several = found.len() > 1;
+        let folder = match one_of(found) {
+            None => return Ok(false),
+            Some(Found::Unclear { reason, .. }) if several => {
+                return Err(Damage { seq: None, offset: None, reason }.of(id));
+            }
+            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. }) => folder,
+        };
+        if !self.is_its_own(&folder, id)? {
+            return Ok(false);
+        }
+        let Some(_lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(false) };
+        // The oldest first: as long as the newest is there, the session is what it was.
+        let mut removed = false;
+        for generation in self.layout.generations(&folder).map_err(|e| context.reading(&folder, e))? {
+            let path = folder.join(generation.file_name());
+            self.disk.unlink(&path).map_err(|e| context.writing(&path, e))?;
+            self.memo.forget(&path);
+            self.glances.forget(&path);
+            removed = true;
+        }
+        guard(&self.folders).remove(id);
+        self.remove_folder(&folder);
+        let above = folder.parent().unwrap_or(self.layout.root());
+        self.disk.sync_dir(above).map_err(|e| context.writing(above, e))?;
+        Ok(removed)
+    }
+
+    /// Removes the folder of a session that is gone; what is none of ours in it keeps it.
+    fn remove_folder(&self, folder: &Path) {
+        let remove = || {
+            for name in self.layout.names(folder)? {
+                if is_draft(&name.text) || name.text == LOCK {
+                    self.disk.unlink(&folder.join(&name.text))?;
+                }
+            }
+            self.disk.remove_dir(folder)
+        };
+        if let Err(e) = remove() {
+            log::warn!("the session in {} is removed, its folder stays: {e}", folder.display());
+        }
+    }
+}
+
+/// The locked folder of a session that is being made, removed again unless the session is stored.
+struct NewFolder<'f> {
+    disk: &'f dyn Disk,
+    /// The folders that were not there before, from the outside in.
+    made: Vec<PathBuf>,
+    lock: Option<Lock>,
+}
+
+impl NewFolder<'_> {
+    /// Leaves the folder where it is; its lock.
+    fn keep(mut self) -> Option<Lock> {
+        self.made.clear();
+        self.lock.take()
+    }
+
+    fn remove(&self, folder: &Path) -> io::Result<()> {
+        if self.lock.as_ref().is_some_and(|lock| lock.path().parent() == Some(folder)) {
+            self.disk.unlink(&folder.join(LOCK))?;
+        }
+        self.disk.remove_dir(folder)
+    }
+}
+
+impl Drop for NewFolder<'_> {
+    fn drop(&mut self) {
+        for folder in self.made.iter().rev() {
+            // An empty folder is no session, and one that somebody else uses by now has to stay.
+            if let Err(e) = self.remove(folder) {
+                log::debug!("{} stays: {e}", folder.display());
+            }
+        }
+    }
+}

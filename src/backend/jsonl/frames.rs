@@ -1,0 +1,237 @@
+//! Zstandard frames: walked by their structure, unpacked one at a time, written with a checksum.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use xxhash_rust::xxh64::Xxh64;
+use zstd::bulk::Compressor;
+use zstd::stream::raw::{CParameter, Decoder, Operation};
+
+use super::window::Window;
+
+pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The bit of a frame's descriptor that promises a checksum.
+const CHECKSUM_FLAG: u8 = 1 << 2;
+
+const CHECKSUM_LENGTH: u64 = 4;
+
+/// What is fed to and taken from the decoder at once, in bytes: the most that a block holds.
+const PIECE: usize = 128 << 10;
+
+/// A frame that is complete by its structure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) range: Range<u64>,
+    pub(super) has_checksum: bool,
+}
+
+/// What stands at a place of a file of frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The end of the file.
+    End,
+    Frame(Frame),
+    /// The start of a frame whose end was never written.
+    Torn,
+    /// No frame.
+    Bad {
+        reason: &'static str,
+        offset: u64,
+    },
+}
+
+/// Looks at what stands at `start`, without unpacking it.
+pub(super) fn step(file: &mut Window<'_>, start: u64) -> io::Result<Step> {
+    let head = file.bytes(start, MAGIC.len() + 1)?;
+    if head.is_empty() {
+        return Ok(Step::End);
+    }
+    let Some((&magic, rest)) = head.split_first_chunk::<4>() else { return Ok(Step::Torn) };
+    if magic != MAGIC {
+        return Ok(if is_unwritten(file, start)? {
+            Step::Torn
+        } else {
+            Step::Bad { reason: "no Zstandard frame starts there", offset: start }
+        });
+    }
+    let Some(&descriptor) = rest.first() else { return Ok(Step::Torn) };
+    if descriptor & 0x18 != 0 {
+        return Ok(Step::Bad { reason: "a reserved bit of a frame header is set", offset: start + 4 });
+    }
+    let single_segment = descriptor & 1 << 5 != 0;
+    let window = u64::from(!single_segment);
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let content_size = match descriptor >> 6 {
+        0 => u64::from(single_segment),
+        power => 1 << power,
+    };
+    let mut at = start + 5 + window + dictionary + content_size;
+    loop {
+        let Some(&[a, b, c]) = file.bytes(at, 3)?.first_chunk::<3>() else { return Ok(Step::Torn) };
+        let header = u32::from_le_bytes([a, b, c, 0]);
+        let size = u64::from(header >> 3);
+        at += 3 + match header >> 1 & 3 {
+            0 | 2 => size,
+            1 => 1,
+            _ => return Ok(Step::Bad { reason: "a block of a reserved type stands in a frame", offset: at }),
+        };
+        if header & 1 == 1 {
+            break;
+        }
+    }
+    let has_checksum = descriptor & CHECKSUM_FLAG != 0;
+    if has_checksum {
+        at += CHECKSUM_LENGTH;
+    }
+    Ok(if at > file.size() { Step::Torn } else { Step::Frame(Frame { range: start..at, has_checksum }) })
+}
+
+/// Whether what stands from `start` on is the start of a magic number and then zeros to the end of the file, as a crash
+/// leaves a file that had grown before its content was written.
+fn is_unwritten(file: &mut Window<'_>, start: u64) -> io::Result<bool> {
+    let head = file.bytes(start, MAGIC.len())?;
+    let written = head.iter().zip(MAGIC).take_while(|(a, b)| **a == *b).count();
+    file.is_zero_from(start + written as u64)
+}
+
+/// The first whole frame behind `start`. It counts only by its checksum: the bytes of a magic number may stand anywhere.
+pub(super) fn next_whole(file: &mut Window<'_>, start: u64, unpacker: &mut Unpacker) -> io::Result<Option<Frame>> {
+    let mut at = start + 1;
+    loop {
+        let bytes = file.bytes(at, PIECE)?;
+        if bytes.len() < MAGIC.len() {
+            return Ok(None);
+        }
+        let Some(found) = bytes.windows(MAGIC.len()).position(|four| four == MAGIC) else {
+            at += (bytes.len() + 1 - MAGIC.len()) as u64;
+            continue;
+        };
+        at += found as u64;
+        if let Step::Frame(frame) = step(file, at)?
+            && frame.has_checksum
+            && unpacker.unpack(file, &frame, &mut |_| true)? == Unpacked::Whole
+        {
+            return Ok(Some(frame));
+        }
+        at += 1;
+    }
+}
+
+/// Whether the end of a frame that does not unpack was never written: a part of it, and all behind it, is zeros. A frame
+/// that was whole once and decayed ends in a checksum instead.
+pub(super) fn is_half_written(file: &mut Window<'_>, frame: &Frame, unpacker: &mut Unpacker) -> io::Result<bool> {
+    if !frame.has_checksum || !file.is_zero_from(frame.range.end - 1)? {
+        return Ok(false);
+    }
+    let checksum = file.bytes(frame.range.end - CHECKSUM_LENGTH, 4)?;
+    let Some(&stored) = checksum.first_chunk::<4>() else { return Ok(false) };
+    let written = stored.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+    if written == 0 {
+        return Ok(true);
+    }
+    // Only the checksum is incomplete, so the content is not: what there is of the checksum has to fit it.
+    let mut hash = Xxh64::new(0);
+    let unpacked = unpacker.run(file, frame, true, &mut |bytes| {
+        hash.update(bytes);
+        true
+    })?;
+    Ok(unpacked == Unpacked::Whole && (hash.digest() as u32).to_le_bytes()[..written] == stored[..written])
+}
+
+/// How the unpacking of a frame ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unpacked {
+    Whole,
+    /// Whoever takes the content had enough.
+    Stopped,
+    /// The frame is not what was written, with the decoder's reason.
+    Broken(String),
+}
+
+/// Unpacks frames.
+pub(super) struct Unpacker {
+    decoder: Decoder<'static>,
+    content: Vec<u8>,
+}
+
+impl Unpacker {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { decoder: Decoder::new()?, content: vec![0; PIECE] })
+    }
+
+    /// Hands the content of a frame to `take`, piece by piece, as long as it answers true. What it was given counts only
+    /// when the whole frame was unpacked: the checksum stands at its end.
+    pub(super) fn unpack(
+        &mut self,
+        file: &mut Window<'_>,
+        frame: &Frame,
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> io::Result<Unpacked> {
+        self.run(file, frame, false, take)
+    }
+
+    fn run(
+        &mut self,
+        file: &mut Window<'_>,
+        frame: &Frame,
+        without_checksum: bool,
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> io::Result<Unpacked> {
+        self.decoder.reinit()?;
+        let mut at = frame.range.start;
+        let mut end = frame.range.end;
+        if without_checksum {
+            let Some(&(mut head)) = file.bytes(at, 5)?.first_chunk::<5>() else {
+                return Ok(Unpacked::Broken("its header is gone".to_owned()));
+            };
+            head[4] &= !CHECKSUM_FLAG;
+            if let Err(e) = self.decoder.run_on_buffers(&head, &mut self.content) {
+                return Ok(Unpacked::Broken(e.to_string()));
+            }
+            at += 5;
+            end -= CHECKSUM_LENGTH;
+        }
+        loop {
+            let wanted = usize::try_from(end - at).map_or(PIECE, |left| left.min(PIECE));
+            let input = file.bytes(at, wanted)?;
+            let status = match self.decoder.run_on_buffers(input, &mut self.content) {
+                Ok(status) => status,
+                Err(e) => return Ok(Unpacked::Broken(e.to_string())),
+            };
+            at += status.bytes_read as u64;
+            if status.bytes_written > 0 && !take(&self.content[..status.bytes_written]) {
+                return Ok(Unpacked::Stopped);
+            }
+            if status.remaining == 0 {
+                return Ok(if at == end {
+                    Unpacked::Whole
+                } else {
+                    Unpacked::Broken(format!("it ends {} bytes early", end - at))
+                });
+            }
+            if status.bytes_read == 0 && status.bytes_written == 0 {
+                return Ok(Unpacked::Broken("it goes on behind its end".to_owned()));
+            }
+        }
+    }
+}
+
+/// Packs rows into frames.
+pub(super) struct Packer {
+    compressor: Mutex<Compressor<'static>>,
+}
+
+impl Packer {
+    pub(super) fn new() -> io::Result<Self> {
+        let mut compressor = Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL)?;
+        compressor.set_parameter(CParameter::ChecksumFlag(true))?;
+        Ok(Self { compressor: Mutex::new(compressor) })
+    }
+
+    /// One frame with a checksum.
+    pub(super) fn pack(&self, rows: &[u8]) -> io::Result<Vec<u8>> {
+        self.compressor.lock().unwrap_or_else(PoisonError::into_inner).compress(rows)
+    }
+}

@@ -1,0 +1,88 @@
+//! [`Lines`]: the rows of a file, whatever pieces it is read in.
+
+use std::io;
+
+use super::frames::{Step, Unpacked, Unpacker, step};
+use super::layout::Encoding;
+use super::window::Window;
+
+/// What is read of a file at once, in bytes.
+pub(super) const PIECE: usize = 256 << 10;
+
+/// Hands the rows from `start` to the end of a file that was read before to `take`, as long as it answers true.
+pub(super) fn read_rows(
+    file: &mut Window<'_>,
+    encoding: Encoding,
+    start: u64,
+    take: &mut dyn FnMut(&[u8]) -> bool,
+) -> io::Result<()> {
+    let mut lines = Lines::default();
+    let mut at = start;
+    if encoding == Encoding::Raw {
+        loop {
+            let piece = file.bytes(at, PIECE)?;
+            at += piece.len() as u64;
+            if piece.is_empty() || !lines.feed(piece, take) {
+                return Ok(());
+            }
+        }
+    }
+    let mut unpacker = Unpacker::new()?;
+    while let Step::Frame(frame) = step(file, at)? {
+        if unpacker.unpack(file, &frame, &mut |piece| lines.feed(piece, take))? != Unpacked::Whole {
+            return Ok(());
+        }
+        at = frame.range.end;
+    }
+    Ok(())
+}
+
+/// Cuts text that comes in pieces into lines.
+#[derive(Default)]
+pub(super) struct Lines {
+    partial: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes a piece and hands each line that it completes to `take`, without its line feed; whether `take` wants more.
+    pub(super) fn feed(&mut self, piece: &[u8], take: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let mut rest = piece;
+        while let Some(at) = find_line_feed(rest) {
+            let (line, behind) = rest.split_at(at);
+            rest = &behind[1..];
+            let wants_more = if self.partial.is_empty() {
+                take(line)
+            } else {
+                self.partial.extend_from_slice(line);
+                let wants_more = take(&self.partial);
+                self.partial.clear();
+                // One line of a huge event must not cost its size for as long as the file is read.
+                self.partial.shrink_to(PIECE);
+                wants_more
+            };
+            if !wants_more {
+                return false;
+            }
+        }
+        self.partial.extend_from_slice(rest);
+        true
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.partial.is_empty()
+    }
+}
+
+/// The place of the first line feed. A byte of another character is never one in UTF-8.
+pub(super) fn find_line_feed(bytes: &[u8]) -> Option<usize> {
+    // In steps, so that the compiler can look at many bytes at once.
+    const STEP: usize = 64;
+    let mut at = 0;
+    for chunk in bytes.chunks(STEP) {
+        if chunk.iter().fold(false, |found, b| found | (*b == b'\n')) {
+            return chunk.iter().position(|b| *b == b'\n').map(|place| at + place);
+        }
+        at += chunk.len();
+    }
+    None
+}

@@ -1,0 +1,159 @@
+//! The JSONL backend: plain files in the layout of DeepSeek Harness, one folder a session.
+
+mod catalog;
+mod creation;
+mod disk;
+mod failure;
+mod files;
+mod frames;
+mod glance;
+mod layout;
+mod lease;
+mod lines;
+mod memo;
+mod rows;
+mod scan;
+mod stored_log;
+#[cfg(test)]
+mod tests;
+mod window;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::disk::{Disk, RealDisk};
+use self::failure::Context;
+use self::files::Files;
+use self::layout::Layout;
+use super::runtime::{Runtime, store_over_runtime};
+use crate::log::Vocabulary;
+use crate::seam::Result;
+
+pub use self::layout::Encoding;
+
+/// A store in a folder of plain files, the very layout that DeepSeek Harness keeps: its users' sessions open as they
+/// are, and what is written here opens there.
+///
+/// ```text
+/// ROOT/--srv-app--/my-session/session.v3.jsonl.zstd    the log of session `my-session`, whose folder is /srv/app
+/// ROOT/--srv-app--/my-session/session.lock             locked by its writer
+/// ```
+///
+/// A session is found by its id, whatever project folder it stands in; an empty working folder stands in `--root--`, one
+/// that is absent in `_no-cwd`. New files have mode 0600, new folders 0700.
+///
+/// - **Appending** writes at once, which survives the death of the process; a flush syncs the files that were written
+///   since. An append that fails is cut off again.
+/// - **A torn tail** is what a crash in the middle of a write leaves at the end of a file: a row without its line feed, a
+///   frame without its end, which is discarded whole, zeros. It is never read, told in
+///   [`Snapshot::torn_tail`](crate::Snapshot::torn_tail), and cut off by the first append, which logs a warning. In a file
+///   of text a bad row behind the last finished turn counts as torn; before that it is damage, an error that tells where.
+/// - **Ownership** is a lock on `session.lock`, held by the kernel: it ends with the process, however that ends. Releases
+///   of DeepSeek Harness that lock the same file keep off and are kept off; earlier ones know no lock. File systems
+///   without such locks are not for writing.
+/// - **Damage** in one file leaves the rest alone: a session whose header cannot be read is listed by the name of its
+///   folder.
+/// - **Listing** reads the first line and the last of each session on the page, and looks at every file's size and time:
+///   its cost grows with the number of sessions, and not with their length. Looking for an id looks once into every
+///   project folder.
+/// - [`Snapshot::activity`](crate::Snapshot::activity) is the time of the file, set by each append to a value above all
+///   that this store has seen. [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the file.
+/// - Every open handle keeps a file open, every writer two more.
+/// - Logs of the formats 0 to 2 are listed and read as they are stored, packed rows as the events that they stand for.
+///   No file is ever migrated.
+///
+/// On a file system that does not tell upper from lower case, two ids that differ in nothing else cannot both be stored:
+/// the second is refused.
+pub struct JsonlStore {
+    runtime: Runtime<Files>,
+}
+
+/// How to open a [`JsonlStore`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct JsonlOptions {
+    /// What the host can interpret. Default: [`Vocabulary::v3`].
+    pub vocabulary: Vocabulary,
+    /// How new sessions are stored in a root that holds none; in any other they are stored like those that it holds.
+    /// Default: [`Encoding::Zstd`].
+    pub encoding: Encoding,
+    /// The most memory for logs that were read, to be read again without their files, in bytes, about. A larger log is
+    /// read from its file each time, from near the place that is asked for. Default: 64 MiB.
+    pub memo_bytes: usize,
+}
+
+impl Default for JsonlOptions {
+    fn default() -> Self {
+        Self { vocabulary: Vocabulary::default(), encoding: Encoding::default(), memo_bytes: 64 << 20 }
+    }
+}
+
+impl JsonlStore {
+    /// Opens the store in the folder `root`, and makes the folder where there is none.
+    ///
+    /// # Errors
+    ///
+    /// `UnsupportedStore` for a file, and for a folder that holds other things and no session; nothing in it is changed.
+    /// `StorageReadOnly`, `StorageFull`, `Io`.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(root, JsonlOptions::default())
+    }
+
+    /// [`JsonlStore::open`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`JsonlStore::open`].
+    pub fn open_with(root: impl AsRef<Path>, options: JsonlOptions) -> Result<Self> {
+        let root = root.as_ref();
+        if !root.try_exists().map_err(|e| Context::store(root).reading(root, e))? {
+            make_root(root, &RealDisk)?;
+        }
+        Self::open_existing_with(root, options)
+    }
+
+    /// Opens the store in the folder `root`, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// As for [`JsonlStore::open`]; `UnsupportedStore` where there is no folder.
+    pub fn open_existing(root: impl AsRef<Path>) -> Result<Self> {
+        Self::open_existing_with(root, JsonlOptions::default())
+    }
+
+    /// [`JsonlStore::open_existing`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`JsonlStore::open_existing`].
+    pub fn open_existing_with(root: impl AsRef<Path>, options: JsonlOptions) -> Result<Self> {
+        Self::over(Arc::new(RealDisk), root.as_ref().to_owned(), options)
+    }
+
+    fn over(disk: Arc<dyn Disk>, root: PathBuf, options: JsonlOptions) -> Result<Self> {
+        let files = Files::open(Layout::new(root, disk.clone()), disk, options.encoding, options.memo_bytes)?;
+        Ok(Self { runtime: Runtime::new(files, options.vocabulary) })
+    }
+}
+
+store_over_runtime!(JsonlStore);
+
+impl std::fmt::Debug for JsonlStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JsonlStore").finish_non_exhaustive()
+    }
+}
+
+/// Makes the folder of a new store, and those above it.
+fn make_root(root: &Path, disk: &dyn Disk) -> Result<()> {
+    let context = Context::store(root);
+    let mut missing: Vec<_> =
+        root.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
+    while let Some(folder) = missing.pop() {
+        disk.make_dir(folder).map_err(|e| context.writing(folder, e))?;
+        let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        disk.sync_dir(above).map_err(|e| context.writing(above, e))?;
+    }
+    Ok(())
+}

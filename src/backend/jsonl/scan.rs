@@ -1,0 +1,299 @@
+//! [`scan`]: the one pass over a log file, which tells what is torn from what is damaged.
+
+use std::io;
+use std::ops::Range;
+
+use super::disk::DiskFile;
+use super::failure::Damage;
+use super::frames::{Frame, Step, Unpacked, Unpacker, is_half_written, next_whole, step};
+use super::layout::{Encoding, Generation};
+use super::lines::{Lines, PIECE, find_line_feed};
+use super::rows::{self, Row};
+use super::stored_log::Log;
+use super::window::Window;
+use crate::log::{Seq, SessionHeader, SessionId};
+
+/// A frame whose content is larger is unpacked twice, once to check it and once for its rows, and never held whole.
+const LARGE_FRAME: usize = 16 << 20;
+
+/// A finished turn proves that what stands before it was stored whole.
+const TURN_END: &str = "turn/end";
+
+/// Reads the header line of session `id`, whose file is of `generation`.
+pub(super) fn parse_header(line: &[u8], id: &SessionId, generation: Generation) -> Result<SessionHeader, Damage> {
+    let header = SessionHeader::parse(line).map_err(|e| Damage::header(format!("its header line: {e}")))?;
+    if header.id() != id {
+        return Err(Damage::header(format!("the header in its folder names session {:?}", header.id())));
+    }
+    if header.version() != generation.version {
+        return Err(Damage::header(format!(
+            "its header has format {}, and the name of its file says {}",
+            header.version(),
+            generation.version
+        )));
+    }
+    Ok(header)
+}
+
+/// Reads a whole log; events beyond `keep` bytes are not held. An error of the inner result is one that leaves no log.
+pub(super) fn scan(
+    file: &dyn DiskFile,
+    size: u64,
+    id: &SessionId,
+    generation: Generation,
+    keep: usize,
+) -> io::Result<Result<Log, Damage>> {
+    // A log that is known to be larger is not collected first and given up then.
+    let keep = if size > keep as u64 { 0 } else { keep };
+    let mut file = Window::new(file, size, PIECE);
+    match generation.encoding {
+        Encoding::Raw => scan_raw(&mut file, id, generation, keep),
+        Encoding::Zstd => scan_zstd(&mut file, id, generation, keep),
+    }
+}
+
+fn scan_raw(
+    file: &mut Window<'_>,
+    id: &SessionId,
+    generation: Generation,
+    keep: usize,
+) -> io::Result<Result<Log, Damage>> {
+    let mut lines = Lines::default();
+    let mut scan: Option<Result<Scan, Damage>> = None;
+    let mut at = 0;
+    let mut row_at = 0;
+    loop {
+        let piece = file.bytes(at, PIECE)?;
+        if piece.is_empty() {
+            break;
+        }
+        at += piece.len() as u64;
+        let wants_more = lines.feed(piece, &mut |line| {
+            let start = row_at;
+            row_at += line.len() as u64 + 1;
+            match &mut scan {
+                None => {
+                    let header = parse_header(line, id, generation);
+                    scan = Some(header.map(|header| Scan::new(Log::new(header, Encoding::Raw, row_at), keep)));
+                }
+                Some(Ok(scan)) => scan.row(line, start, row_at),
+                Some(Err(_)) => return false,
+            }
+            true
+        });
+        if !wants_more {
+            break;
+        }
+    }
+    Ok(match scan {
+        Some(scan) => scan.map(|scan| scan.finish_raw(at)),
+        None if at == 0 => Err(Damage::header("its file is empty")),
+        None => Err(Damage::header("its file ends inside the header line")),
+    })
+}
+
+fn scan_zstd(
+    file: &mut Window<'_>,
+    id: &SessionId,
+    generation: Generation,
+    keep: usize,
+) -> io::Result<Result<Log, Damage>> {
+    let mut unpacker = Unpacker::new()?;
+    let (header, mut at) = match read_header_frame(file, &mut unpacker)? {
+        Ok((line, end)) => (parse_header(&line, id, generation), end),
+        Err(damage) => return Ok(Err(damage)),
+    };
+    let mut scan = match header {
+        Ok(header) => Scan::new(Log::new(header, Encoding::Zstd, at), keep),
+        Err(damage) => return Ok(Err(damage)),
+    };
+    loop {
+        let frame = match step(file, at)? {
+            Step::End => return Ok(Ok(scan.finish(0))),
+            Step::Frame(frame) => frame,
+            unreadable => {
+                // A frame behind it proves that it was whole once: whatever its length says now, it is not the last.
+                let next = next_whole(file, at, &mut unpacker)?;
+                match (unreadable, &next) {
+                    (Step::Bad { reason, offset }, _) => scan.refuse(offset, reason.to_owned()),
+                    (_, Some(_)) => {
+                        scan.refuse(at, "the frame has no end, and another one stands behind it".to_owned())
+                    }
+                    (_, None) => return Ok(Ok(scan.finish(file.size() - at))),
+                }
+                match next {
+                    Some(frame) => frame,
+                    None => return Ok(Ok(scan.finish(0))),
+                }
+            }
+        };
+        at = frame.range.end;
+        if let Some(broken) = scan.frame(file, &mut unpacker, &frame)? {
+            if scan.issue.is_none() && is_half_written(file, &frame, &mut unpacker)? {
+                return Ok(Ok(scan.finish(file.size() - frame.range.start)));
+            }
+            scan.refuse(frame.range.start, format!("the frame does not unpack: {broken}"));
+        }
+    }
+}
+
+/// Reads the first frame, which holds the header line and nothing else: the line, and where the frame ends.
+pub(super) fn read_header_frame(
+    file: &mut Window<'_>,
+    unpacker: &mut Unpacker,
+) -> io::Result<Result<(Vec<u8>, u64), Damage>> {
+    /// Far more than any header has.
+    const MOST: usize = 1 << 20;
+    let frame = match step(file, 0)? {
+        Step::Frame(frame) => frame,
+        Step::End => return Ok(Err(Damage::header("its file is empty"))),
+        Step::Torn => return Ok(Err(Damage::header("its file ends inside the header frame"))),
+        Step::Bad { reason, offset } => {
+            return Ok(Err(Damage { seq: None, offset: Some(offset), reason: reason.to_owned() }));
+        }
+    };
+    let mut text = Vec::new();
+    let unpacked = unpacker.unpack(file, &frame, &mut |piece| {
+        text.extend_from_slice(piece);
+        text.len() <= MOST
+    })?;
+    Ok(match unpacked {
+        Unpacked::Whole if find_line_feed(&text).is_some_and(|at| at + 1 == text.len()) => {
+            text.pop();
+            Ok((text, frame.range.end))
+        }
+        Unpacked::Whole | Unpacked::Stopped => Err(Damage::header("its first frame is not exactly one header line")),
+        Unpacked::Broken(reason) => Err(Damage::header(format!("its header frame does not unpack: {reason}"))),
+    })
+}
+
+/// A pass over a log.
+struct Scan {
+    log: Log,
+    keep: usize,
+    line: u64,
+    /// The first row that is not what has to come, and whether a finished turn stands behind it.
+    issue: Option<Damage>,
+    turn_ends_behind: bool,
+    /// The types behind the issue.
+    behind: Vec<(Box<str>, Seq)>,
+    /// The content of a frame, kept for its memory.
+    text: Vec<u8>,
+}
+
+impl Scan {
+    fn new(log: Log, keep: usize) -> Self {
+        Self { log, keep, line: 1, issue: None, turn_ends_behind: false, behind: Vec::new(), text: Vec::new() }
+    }
+
+    /// Takes the row that stands from `start` to `end`.
+    fn row(&mut self, row: &[u8], start: u64, end: u64) {
+        self.line += 1;
+        match rows::parse(row, self.log.header.version()) {
+            Ok(row) if self.issue.is_none() && self.continues(&row) => {
+                self.log.mark(start);
+                row.events().iter().for_each(|event| self.log.add(event, self.keep));
+                self.log.end = end;
+            }
+            Ok(row) => {
+                let found = row.events().first().map_or(0, |event| event.seq().get());
+                self.set_issue(start, || format!("seq {found} stands there"));
+                self.look_behind(&row);
+            }
+            Err(e) => self.set_issue(start, || e.to_string()),
+        }
+    }
+
+    fn continues(&self, row: &Row) -> bool {
+        row.events().first().is_some_and(|event| event.seq().get() == self.log.count)
+    }
+
+    fn set_issue(&mut self, offset: u64, reason: impl FnOnce() -> String) {
+        if self.issue.is_none() {
+            let reason = format!("line {}: {}", self.line, reason());
+            self.issue = Some(Damage { seq: Some(self.log.count), offset: Some(offset), reason });
+        }
+    }
+
+    /// A row behind the first issue is not part of the log, and still tells what was stored.
+    fn look_behind(&mut self, row: &Row) {
+        for event in row.events() {
+            self.turn_ends_behind |= event.event_type() == TURN_END;
+            if !event.is_ignorable() && self.behind.iter().all(|(name, _)| **name != *event.event_type()) {
+                self.behind.push((event.event_type().into(), event.seq()));
+            }
+        }
+    }
+
+    /// Takes the rows of a frame, all or, where the frame is broken, none; gives the reason then.
+    fn frame(&mut self, file: &mut Window<'_>, unpacker: &mut Unpacker, frame: &Frame) -> io::Result<Option<String>> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let unpacked = unpacker.unpack(file, frame, &mut |piece| {
+            text.extend_from_slice(piece);
+            text.len() <= LARGE_FRAME
+        })?;
+        let mut lines = Lines::default();
+        let Range { start, end } = frame.range;
+        match unpacked {
+            Unpacked::Broken(reason) => return Ok(Some(reason)),
+            Unpacked::Whole => {
+                lines.feed(&text, &mut |row| {
+                    self.row(row, start, end);
+                    true
+                });
+                self.text = text;
+            }
+            Unpacked::Stopped => {
+                drop(text);
+                if let Unpacked::Broken(reason) = unpacker.unpack(file, frame, &mut |_| true)? {
+                    return Ok(Some(reason));
+                }
+                unpacker.unpack(file, frame, &mut |piece| {
+                    lines.feed(piece, &mut |row| {
+                        self.row(row, start, end);
+                        true
+                    })
+                })?;
+            }
+        }
+        if !lines.is_complete() {
+            self.line += 1;
+            self.set_issue(start, || "the frame ends inside it".to_owned());
+        }
+        Ok(None)
+    }
+
+    /// Takes a frame that is none, or that is broken.
+    fn refuse(&mut self, offset: u64, reason: String) {
+        if self.issue.is_none() {
+            self.issue = Some(Damage { seq: Some(self.log.count), offset: Some(offset), reason });
+        }
+    }
+
+    /// The log of a file of text that ends at `size`: a bad row is the start of a torn tail, unless a finished turn
+    /// proves that it was stored whole once.
+    fn finish_raw(mut self, size: u64) -> Log {
+        if !self.turn_ends_behind {
+            self.issue = None;
+            self.log.torn = size - self.log.end;
+        }
+        self.finish_with_issue()
+    }
+
+    /// The log of a file of frames of which the last `torn` bytes are none. Frames have checksums: a bad row in a whole
+    /// one was not torn.
+    fn finish(mut self, torn: u64) -> Log {
+        if self.issue.is_none() {
+            self.log.torn = torn;
+        }
+        self.finish_with_issue()
+    }
+
+    fn finish_with_issue(mut self) -> Log {
+        if let Some(damage) = self.issue {
+            self.log.set_damage(damage, self.behind);
+        }
+        self.log
+    }
+}

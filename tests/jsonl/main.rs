@@ -1,0 +1,8 @@
+//! The store of plain files: what it writes, finds again, cuts off, refuses and leaves alone.
+
+mod damage;
+mod layout;
+mod older;
+mod ownership;
+mod place;
+mod tail;
