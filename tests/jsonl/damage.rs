@@ -96,7 +96,7 @@ fn a_finished_turn_that_is_gone_is_damage_and_not_a_shorter_log() {
         assert_eq!(reader.read(SeqRange::from(10..20)).unwrap(), log[10..20]);
         assert_eq!(reader.read(SeqRange::from(399..401)).unwrap_err().kind(), ErrorKind::Corruption);
         assert_eq!(reader.read(SeqRange::from(900..)).unwrap_err().kind(), ErrorKind::Corruption);
-        let refused = store.open(&id("s"), OpenOptions::write()).err().expect("no writer goes on behind damage");
+        let refused = store.open(&id("s"), OpenOptions::write()).expect_err("no writer goes on behind damage");
         assert_eq!(refused.kind(), ErrorKind::Corruption);
         assert_eq!(stat(&store, "s").state, SessionState::Readable, "the header is sound");
     };
@@ -148,7 +148,7 @@ fn an_unknown_type_behind_damage_is_what_a_reader_is_told() {
         bytes[place_of_row_1] ^= 0x80;
         fs::write(place.log("s"), bytes).unwrap();
         let store = place.open();
-        let refused = store.open(&id("s"), OpenOptions::read()).err().expect("an unknown type is refused");
+        let refused = store.open(&id("s"), OpenOptions::read()).expect_err("an unknown type is refused");
         assert!(refused.to_string().contains("acme/pulse"), "{encoding:?}: {refused}");
         let raw = store.open(&id("s"), OpenOptions::uninterpreted()).unwrap();
         assert_eq!(raw.read(SeqRange::ALL).unwrap_err().kind(), ErrorKind::Corruption);
@@ -189,7 +189,7 @@ fn damage_in_some_sessions_leaves_all_in_the_list_and_the_sound_ones_as_they_are
                         assert!(snapshot.header.is_none() && !reason.is_empty(), "{name}: {reason}");
                         assert!(name != "other" || reason.contains("\"sound\""), "{reason}");
                         for way in [OpenOptions::read(), OpenOptions::uninterpreted(), OpenOptions::write()] {
-                            let refused = store.open(&id(name), way).err().expect("it is damaged");
+                            let refused = store.open(&id(name), way).expect_err("it is damaged");
                             assert_eq!((refused.kind(), refused.session()), (ErrorKind::Corruption, Some(&id(name))));
                         }
                         let taken = store.create(&header(name), CreateOptions::default()).err().unwrap();
@@ -245,7 +245,7 @@ fn a_session_in_two_project_folders_is_told_once_with_both_places() {
 #[test]
 fn a_folder_that_holds_other_things_is_no_store() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |path: &Path| session_persistence::JsonlStore::open(path).err().expect("it is no store");
+    let refused = |path: &Path| session_persistence::JsonlStore::open(path).expect_err("it is no store");
     fs::write(folder.path().join("notes.txt"), "x").unwrap();
     assert_eq!(refused(folder.path()).kind(), ErrorKind::UnsupportedStore);
     assert_eq!(refused(&folder.path().join("notes.txt")).kind(), ErrorKind::UnsupportedStore);

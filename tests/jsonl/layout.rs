@@ -74,7 +74,7 @@ fn the_highest_generation_is_the_log_and_the_others_stay() {
         let text = fs::read(place.log("t")).unwrap();
         fs::write(place.log("s"), text).unwrap();
         let reader = place.open();
-        let wrong = reader.open(&id("s"), OpenOptions::read()).err().expect("its header names t");
+        let wrong = reader.open(&id("s"), OpenOptions::read()).expect_err("its header names t");
         assert_eq!(wrong.kind(), ErrorKind::Corruption);
         store_generation(&place, "s", 3);
         assert_eq!(read(&place.open(), "s"), events(0..3));
@@ -353,7 +353,7 @@ fn roots_of_deepseek_harness_open_in_place_and_stay_as_they_are() {
                 let read: Vec<_> = reader.read(SeqRange::ALL).unwrap().iter().map(SessionEvent::to_line).collect();
                 assert_eq!(read, lines);
                 for way in [OpenOptions::read(), OpenOptions::write()] {
-                    let refused = store.open(&snapshot.id, way).err().expect("format 0 is too old");
+                    let refused = store.open(&snapshot.id, way).expect_err("format 0 is too old");
                     assert_eq!(refused.kind(), ErrorKind::FormatUnsupported);
                 }
             }

@@ -17,7 +17,7 @@ fn two_stores_of_one_process_keep_each_other_out_and_read_each_other() {
         store(&first, "s", &[&events(0..1)]);
         let holder = writer(&first, "s");
         let before = place.files();
-        match second.open(&id("s"), OpenOptions::write()).err().expect("the first store writes it") {
+        match second.open(&id("s"), OpenOptions::write()).expect_err("the first store writes it") {
             Error::AlreadyOwned { session, holder } => {
                 assert_eq!((session, holder.process), (id("s"), std::process::id()));
                 assert!(holder.since > 1_600_000_000_000, "milliseconds since 1970");
@@ -69,7 +69,7 @@ fn a_lock_record_of_a_stranger_keeps_nobody_out() {
     let file = std::fs::File::options().write(true).open(place.session("s").join("session.lock")).unwrap();
     file.lock().unwrap();
     file.set_len(0).unwrap();
-    let refused = place.open().open(&id("s"), OpenOptions::write()).err().expect("another program has the lock");
+    let refused = place.open().open(&id("s"), OpenOptions::write()).expect_err("another program has the lock");
     assert!(refused.to_string().contains("another program"), "{refused}");
 }
 
@@ -115,6 +115,34 @@ fn a_reader_of_a_removed_session_never_reads_its_successor() {
             assert_ne!(stat(&at, "s").revision, before);
             assert!(at.remove(&id("s")).unwrap());
         }
+    }
+}
+
+#[test]
+fn readers_of_another_store_follow_a_writer_without_a_gap() {
+    for encoding in ENCODINGS {
+        let place = Place::new(encoding);
+        let (writing, reading) = (place.open(), place.open());
+        store(&writing, "s", &[&events(0..1)]);
+        let writer = writer(&writing, "s");
+        std::thread::scope(|scope| {
+            let follow = || {
+                let reader = reading.open(&id("s"), OpenOptions::read()).unwrap();
+                let mut seen = 0;
+                while seen < 301 {
+                    let log = reader.read(SeqRange::ALL).unwrap();
+                    assert!(log.len() >= seen);
+                    assert_eq!(log, events(0..log.len() as u64));
+                    seen = log.len();
+                    assert_eq!(list(&reading).len(), 1);
+                }
+            };
+            let followers = [scope.spawn(follow), scope.spawn(follow)];
+            for seq in (1..301).step_by(3) {
+                writer.append(&events(seq..seq + 3)).unwrap();
+            }
+            followers.into_iter().for_each(|follower| follower.join().unwrap());
+        });
     }
 }
 
@@ -195,7 +223,7 @@ fn a_process_owns_while_it_lives_paused_or_not_and_no_longer_when_it_is_killed()
         let mut other = Other::start(&place);
         assert_eq!(other.tell("open"), "done");
         assert_eq!(other.tell("1"), "done");
-        let refused = |at: &JsonlStore| match at.open(&id("s"), OpenOptions::write()).err().expect("it is owned") {
+        let refused = |at: &JsonlStore| match at.open(&id("s"), OpenOptions::write()).expect_err("it is owned") {
             Error::AlreadyOwned { holder, .. } => assert_eq!(holder.process, other.child.id()),
             other => panic!("{other}"),
         };

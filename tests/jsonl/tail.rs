@@ -144,7 +144,7 @@ fn a_hole_behind_the_last_finished_turn_ends_a_text_and_one_before_it_is_damage(
         let error = reader.read(SeqRange::ALL).unwrap_err().to_string();
         assert!(error.contains("seq 2") && error.contains(&format!("byte {}", bytes.len())), "{error}");
         assert!(error.contains("line 4"), "{error}");
-        store.open(&id("s"), OpenOptions::write()).err().expect("no writer goes on behind damage");
+        store.open(&id("s"), OpenOptions::write()).expect_err("no writer goes on behind damage");
     }
 }
 

@@ -25,8 +25,9 @@ impl Files {
         checks::check_contiguous(id, 0, events)?;
         let folder: Arc<Path> = self.layout.folder(header.cwd(), id).into();
         let new = self.take_new_folder(&folder, id)?;
-        let _root = lock_root(&*self.disk, self.layout.root(), id, &context)?;
-        self.check_free(id)?;
+        // Of two stores that each make the first session the second goes by the encoding of the first, so it waits.
+        let root = || lock_root(&*self.disk, self.layout.root(), id, &context);
+        let first = if guard(&self.encoding).is_none() { Some(root()?) } else { None };
         for name in self.layout.names(&folder).map_err(|e| context.reading(&folder, e))? {
             let path = folder.join(&name.text);
             if is_draft(&name.text) {
@@ -47,12 +48,18 @@ impl Files {
         // Before it is published, so that nothing can fail afterwards.
         let file = self.disk.open(draft.path()).map_err(|e| context.reading(draft.path(), e))?;
         let identity = file.stat().map_err(|e| context.reading(draft.path(), e))?.identity;
+        let _root = match first {
+            Some(locked) => locked,
+            None => root()?,
+        };
+        self.check_free(id)?;
         match draft.publish(&path) {
             Ok(true) => {}
             Ok(false) => return Err(Error::AlreadyExists { session: id.clone() }),
             Err(e) => return Err(context.writing(&path, e)),
         }
         let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
+        *guard(&self.encoding) = Some(generation.encoding);
         self.unsynced.add_log(&path);
         guard(&self.folders).insert(id.clone(), folder.clone());
 
@@ -61,19 +68,17 @@ impl Files {
         // Where it cannot be looked at now it is read when it is needed.
         let stat = self.disk.stat(&path).ok();
         *slot.lock() = stat.map(|stat| Known { stat, log: log.into(), writing: false });
-        let lease = Lease::new(folder, lock, slot);
+        let lease = Lease::new(path.clone(), lock, slot);
         Ok((Key(Arc::new(Opened { place, path, file, identity })), lease))
     }
 
-    /// The encoding of a new session. Call it with the root locked: of two stores that each make the first session the
-    /// second goes by the first.
+    /// The encoding of a new session. Call it with the root locked as long as the encoding is not known.
     fn encoding_for_new(&self, id: &SessionId) -> Result<Encoding> {
-        let mut encoding = guard(&self.encoding);
-        if let Some(encoding) = *encoding {
+        if let Some(encoding) = *guard(&self.encoding) {
             return Ok(encoding);
         }
         let found = self.layout.encoding().map_err(|e| self.context(id).reading(self.layout.root(), e))?;
-        Ok(*encoding.insert(found.unwrap_or(self.wanted_encoding)))
+        Ok(found.unwrap_or(self.wanted_encoding))
     }
 
     /// Makes and locks the folder of a new session.

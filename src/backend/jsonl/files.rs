@@ -165,19 +165,20 @@ impl Files {
         }
         *known = None;
         let Opened { path, place, file, .. } = &*key.0;
-        for remaining in (0..READS).rev() {
+        let mut reads = 0;
+        loop {
             let log = scan(&**file, stat.size, id, place.generation, self.memo.limit())
                 .map_err(|e| self.context(id).reading(path, e))?;
+            reads += 1;
             let before = std::mem::replace(&mut stat, self.stat_key(id, key)?);
             // A writer that never rests is followed from its last append: what was read is a log of its own.
-            if stat == before || remaining == 0 {
+            if stat == before || reads == READS {
                 let log = Arc::new(log.map_err(|damage| damage.of(id))?);
                 self.memo.note(path, log.bytes_held());
                 *known = Some(Known { stat: before, log: log.clone(), writing: false });
                 return Ok(log);
             }
         }
-        unreachable!("the last reading returns")
     }
 
     /// The time for a write now: later than all that this store has seen, whatever the clock says.
@@ -191,7 +192,7 @@ impl Files {
     fn append_batch(&self, id: &SessionId, key: &Key, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
         let Opened { path, place, identity, .. } = &*key.0;
         let context = self.context(id);
-        if lease.folder != place.folder {
+        if lease.path != *path {
             return Err(Error::OwnershipLost { session: id.clone() });
         }
         let log = self.current(id, key, &mut lease.slot.lock())?;
@@ -290,7 +291,7 @@ impl Storage for Files {
             Some(lock) => {
                 // What another process wrote and never flushed is acknowledged as well.
                 self.unsynced.add_log(&key.0.path);
-                Ok(Lease::new(folder.clone(), lock, self.memo.slot(&key.0.path)))
+                Ok(Lease::new(key.0.path.clone(), lock, self.memo.slot(&key.0.path)))
             }
             None => Err(Error::NotFound { session: id.clone() }),
         }

@@ -25,8 +25,9 @@ const CREATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The ownership of a session.
 pub(super) struct Lease {
-    pub(super) folder: Arc<Path>,
-    /// The log file, opened by the first append.
+    /// The log file that it stands for.
+    pub(super) path: PathBuf,
+    /// The same file, opened by the first append.
     pub(super) log: Option<Box<dyn DiskFile>>,
     /// What is known of the log file. Held here so that the memo keeps it.
     pub(super) slot: Arc<Slot>,
@@ -36,8 +37,8 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    pub(super) fn new(folder: Arc<Path>, lock: Lock, slot: Arc<Slot>) -> Self {
-        Self { folder, log: None, slot, has_leftovers: false, _lock: lock }
+    pub(super) fn new(path: PathBuf, lock: Lock, slot: Arc<Slot>) -> Self {
+        Self { path, log: None, slot, has_leftovers: false, _lock: lock }
     }
 }
 
@@ -50,10 +51,8 @@ impl Drop for Lease {
         if let (Some(known), Some(log)) = (&mut *known, &self.log) {
             known.writing = false;
             if let Err(e) = log.set_len(known.log.end) {
-                let folder = self.folder.display();
-                log::warn!(
-                    "{folder}: what a failed append left could not be cut off: {e}; the next writer may read it"
-                );
+                let path = self.path.display();
+                log::warn!("{path}: what a failed append left could not be cut off: {e}; the next writer may read it");
             }
         }
     }

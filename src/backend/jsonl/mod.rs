@@ -46,11 +46,12 @@ pub use self::layout::Encoding;
 /// - **Appending** writes at once, which survives the death of the process; a flush syncs the files that were written
 ///   since. An append that fails is cut off again.
 /// - **A torn tail** is what a crash in the middle of a write leaves at the end of a file: a row without its line feed, a
-///   frame without its end, zeros. It is never read, told in [`Snapshot::torn_tail`](crate::Snapshot::torn_tail), and cut
-///   off by the first append. In a file of text a bad row behind the last finished turn counts as torn, like a program
-///   that dies leaves it; before that it is damage, and an error that tells where.
-/// - **Ownership** is a lock on `session.lock`, held by the kernel: it ends with the process, however that ends, and
-///   keeps DeepSeek Harness off as well. File systems without such locks are not for writing.
+///   frame without its end, which is discarded whole, zeros. It is never read, told in
+///   [`Snapshot::torn_tail`](crate::Snapshot::torn_tail), and cut off by the first append, which logs a warning. In a file
+///   of text a bad row behind the last finished turn counts as torn; before that it is damage, an error that tells where.
+/// - **Ownership** is a lock on `session.lock`, held by the kernel: it ends with the process, however that ends. Releases
+///   of DeepSeek Harness that lock the same file keep off and are kept off; earlier ones know no lock. File systems
+///   without such locks are not for writing.
 /// - **Damage** in one file leaves the rest alone: a session whose header cannot be read is listed by the name of its
 ///   folder.
 /// - **Listing** reads the first line and the last of each session on the page, and looks at every file's size and time:
@@ -58,6 +59,7 @@ pub use self::layout::Encoding;
 ///   project folder.
 /// - [`Snapshot::activity`](crate::Snapshot::activity) is the time of the file, set by each append to a value above all
 ///   that this store has seen. [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the file.
+/// - Every open handle keeps a file open, every writer two more.
 /// - Logs of the formats 0 to 2 are listed and read as they are stored, packed rows as the events that they stand for.
 ///   No file is ever migrated.
 ///
@@ -136,6 +138,12 @@ impl JsonlStore {
 }
 
 store_over_runtime!(JsonlStore);
+
+impl std::fmt::Debug for JsonlStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JsonlStore").finish_non_exhaustive()
+    }
+}
 
 /// Makes the folder of a new store, and those above it.
 fn make_root(root: &Path, disk: &dyn Disk) -> Result<()> {

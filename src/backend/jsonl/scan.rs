@@ -43,6 +43,8 @@ pub(super) fn scan(
     generation: Generation,
     keep: usize,
 ) -> io::Result<Result<Log, Damage>> {
+    // A log that is known to be larger is not collected first and given up then.
+    let keep = if size > keep as u64 { 0 } else { keep };
     let mut file = Window::new(file, size, PIECE);
     match generation.encoding {
         Encoding::Raw => scan_raw(&mut file, id, generation, keep),
