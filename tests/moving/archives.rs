@@ -208,3 +208,17 @@ fn a_session_that_cannot_be_read_leaves_no_archive() {
     assert_eq!(import(&MemoryStore::new(), &out, ImportOptions::default()).1.letters(), "F");
     assert_eq!(id_of(&logs::plain("root", 1)), id("root"));
 }
+
+#[test]
+fn an_archive_of_more_sessions_than_sixteen_bits_count_comes_back_whole() {
+    let store = MemoryStore::new();
+    logs::import(&store, &logs::plain("root", 1));
+    for number in 0..66_000 {
+        logs::import(&store, &child(&format!("s{number}"), "root", 1));
+    }
+    let archive = zip(&store, &id("root"), true);
+    let other = MemoryStore::new();
+    let (tally, _) = import(&other, &archive, ImportOptions::default());
+    assert_eq!((tally.created, tally.failed), (66_001, 0));
+    assert!(zip(&other, &id("root"), true) == archive);
+}

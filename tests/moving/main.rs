@@ -5,5 +5,6 @@ mod databases;
 mod equality;
 mod hostile_archives;
 mod logs;
+mod read_back;
 mod roots;
 mod zip_bytes;
