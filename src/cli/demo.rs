@@ -72,15 +72,17 @@ fn suggest(name: &str, made: usize) {
     let what = if made > 0 { "These examples were put into" } else { "These examples were there already, in" };
     let safe = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-:+,@".contains(&b));
     let store = if safe { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) };
+    // `cargo run`, and with it `cargo sessions`, tells the program so.
+    let sessions = if std::env::var_os("CARGO_PKG_NAME").is_some() { "cargo sessions" } else { "sessions" };
     note(&format!(
         "
 {what} {name}. Next, you may like to try:
 
-  sessions --store {store} show {login}
-  sessions --store {store} show {login} --type tool/call
-  sessions --store {store} stat {report}
-  sessions --store {store} export {login} | head -3
-  sessions --store {store} sql 'select name, count(*) from session_tool_calls group by name'",
+  {sessions} --store {store} show {login}
+  {sessions} --store {store} show {login} --type tool/call
+  {sessions} --store {store} stat {report}
+  {sessions} --store {store} export {login} | head -3
+  {sessions} --store {store} sql 'select name, count(*) from session_tool_calls group by name'",
         login = demo_sessions::LOGIN,
         report = demo_sessions::REPORT,
     ));

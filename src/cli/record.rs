@@ -80,6 +80,25 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
 
 /// One JSON object as one line.
 pub(super) fn print_line(screen: &mut Screen, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *screen, value)?;
-    screen.write_all(b"\n")
+    let line = harmless(&serde_json::to_string(value)?);
+    writeln!(screen, "{line}")
+}
+
+/// JSON text with the characters escaped that a terminal obeys and JSON lets stand: the same JSON.
+pub(super) fn harmless(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            _ => text.push(c),
+        }
+    }
+    text
 }

@@ -1,13 +1,17 @@
 //! [`Screen`]: the standard output, with or without a person in front of it.
 
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Seek as _, StdoutLock, Write};
+
+use tempfile::SpooledTempFile;
 
 pub(super) use clap::builder::styling::{AnsiColor, Style};
 
 /// The standard output.
 pub(super) struct Screen {
     out: BufWriter<StdoutLock<'static>>,
+    /// What is written while the output is held back.
+    held: Option<SpooledTempFile>,
     is_terminal: bool,
     has_colors: bool,
 }
@@ -18,7 +22,26 @@ impl Screen {
         let is_terminal = out.is_terminal();
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
             || std::env::var_os("TERM").is_some_and(|v| v == "dumb");
-        Self { is_terminal, has_colors: is_terminal && !unwanted, out: BufWriter::with_capacity(64 << 10, out) }
+        Self {
+            held: None,
+            is_terminal,
+            has_colors: is_terminal && !unwanted,
+            out: BufWriter::with_capacity(64 << 10, out),
+        }
+    }
+
+    /// Holds back what is written from now on, in memory and above 8 MB in a temporary file.
+    pub(super) fn hold(&mut self) {
+        self.held = Some(SpooledTempFile::new(8 << 20));
+    }
+
+    /// Shows what was held back.
+    pub(super) fn release(&mut self) -> io::Result<()> {
+        if let Some(mut held) = self.held.take() {
+            held.rewind()?;
+            io::copy(&mut held, &mut self.out)?;
+        }
+        Ok(())
     }
 
     /// Whether a person reads it.
@@ -42,7 +65,10 @@ impl Screen {
 
 impl Write for Screen {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.out.write(text)
+        match &mut self.held {
+            Some(held) => held.write(text),
+            None => self.out.write(text),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::place::Place;
+use super::record::harmless;
 use super::screen::{BOLD, Screen, visible};
 use super::table::{Cell, Column, Table};
 use crate::backend::sql::{Rows, Sql as Connection, Value};
@@ -31,7 +32,7 @@ Examples:
   sessions sql < question.sql")]
 pub(super) struct Sql {
     /// One SELECT; read from the standard input where it is left out and the input is no terminal
-    #[arg(value_name = "QUERY")]
+    #[arg(value_name = "QUERY", allow_hyphen_values = true)]
     query: Option<String>,
     /// One JSON object a row, with a key for each column
     #[arg(long)]
@@ -42,13 +43,21 @@ impl Sql {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
         // Held open: it has checked that the file is a store, and puts the files beside it away when it closes.
         let (path, _store) = place.open_sqlite()?;
-        let query = match self.query {
-            Some(query) => query,
+        let query = match &self.query {
+            Some(query) => query.clone(),
             None => piped()?,
         };
         let connection = Connection::open(&path, BUSY)?;
+        // The answer is gathered before it is shown: whoever reads it slowly must not hold the database meanwhile.
+        screen.hold();
+        let answered = self.answer(&connection, &query, screen);
+        screen.release()?;
+        answered
+    }
+
+    fn answer(&self, connection: &Connection<'_>, query: &str, screen: &mut Screen) -> Result<(), Failure> {
         let is_question = !query.trim().is_empty();
-        let query = if is_question { &query } else { VIEWS };
+        let query = if is_question { query } else { VIEWS };
         if self.json {
             return connection.query(query, &mut Objects { screen, keys: Vec::new() });
         }
@@ -226,6 +235,6 @@ impl Rows for Objects<'_> {
     }
 }
 
-fn quoted(text: &str) -> serde_json::Value {
-    serde_json::Value::from(text)
+fn quoted(text: &str) -> String {
+    harmless(&serde_json::Value::from(text).to_string())
 }

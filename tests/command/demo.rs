@@ -66,3 +66,12 @@ fn the_examples_are_sessions_that_a_host_can_open() {
     assert_eq!(report.last().unwrap().event_type(), "tool/call");
     assert!(matches!(store.open(&SessionId::new("x").unwrap(), OpenOptions::read()), Err(Error::NotFound { .. })));
 }
+
+#[test]
+fn run_through_cargo_the_demo_suggests_commands_through_cargo() {
+    let folder = Folder::new();
+    let mut command = folder.command();
+    command.env("CARGO_PKG_NAME", "session-persistence").arg("demo");
+    let run = Run::of(&mut command);
+    assert!(run.err.contains("\n  cargo sessions --store"), "{}", run.err);
+}

@@ -45,7 +45,12 @@ impl Folder {
 
     pub(crate) fn command(&self) -> assert_cmd::Command {
         let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_sessions"));
-        command.current_dir(self.0.path()).env_remove("SESSIONS_STORE").env("TZ", "UTC").env("HOME", "/nonexistent");
+        command
+            .current_dir(self.0.path())
+            .env_remove("SESSIONS_STORE")
+            .env_remove("CARGO_PKG_NAME")
+            .env("TZ", "UTC")
+            .env("HOME", "/nonexistent");
         command
     }
 
