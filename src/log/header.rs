@@ -14,6 +14,9 @@ pub(crate) const CURRENT_VERSION: u32 = 3;
 
 /// The first line of a session log: who the session is and where it came from. Never changed, cheap to clone.
 ///
+/// The `with_...` methods make a new header in the usual spelling: what a parsed line spelled otherwise, and keys of a newer
+/// format that this build does not know, are not taken over.
+///
 /// Two headers are equal when their lines are equal, byte for byte.
 ///
 /// ```
