@@ -97,6 +97,14 @@ impl Export {
         if self.format == Format::Zip && matches!(target, Target::Output) && screen.is_terminal() {
             return Err(Failure::Usage("an archive is nothing for a terminal: add --output FILE".to_owned()));
         }
+        if let Target::File(path) = &target
+            && place.owns(path)
+        {
+            return Err(Failure::Usage(format!(
+                "{} is a part of the store itself, which the export would destroy: name another file",
+                path.display()
+            )));
+        }
         let store = place.open()?;
         let sessions = if self.all {
             store.list(&ListQuery::default())?.items.into_iter().map(|snapshot| snapshot.id).collect()
@@ -158,7 +166,7 @@ fn write_all(
     let mut failed = 0;
     let mut written: HashMap<String, SessionId> = HashMap::new();
     for session in sessions {
-        let name = |session: &SessionId| format!("{}.{}", session.escaped(), writing.end());
+        let name = |session: &SessionId| format!("{}.{}", file_name(session), writing.end());
         let path = folder.join(name(session));
         let result = match written.insert(session.escaped().to_ascii_lowercase(), session.clone()) {
             Some(other) if other != *session && is_same_file(&path, &folder.join(name(&other))) => {
@@ -183,6 +191,19 @@ fn write_all(
         }
     }
     if failed > 0 { Err(Failure::Reported) } else { Ok(()) }
+}
+
+/// The escaped id, without a dot in front that hides a file, or a dash that makes its name an option: both are escaped like
+/// any other character. No other id has a name that starts like that.
+fn file_name(session: &SessionId) -> String {
+    let escaped = session.escaped();
+    match escaped.strip_prefix('.') {
+        Some(rest) => format!("~002E{rest}"),
+        None => match escaped.strip_prefix('-') {
+            Some(rest) => format!("~002D{rest}"),
+            None => escaped,
+        },
+    }
 }
 
 /// Whether a file that was just written for another session answers to the name of this one.

@@ -39,6 +39,11 @@ impl Import {
         let mut outcomes = Outcomes::new(screen);
         for path in &self.paths {
             let name = name(path);
+            if place.owns(path) {
+                outcomes
+                    .refuse(&Failure::Usage(format!("{name} is a part of the store itself: it is no source for it")));
+                continue;
+            }
             let found = if path == Path::new("-") { Ok(None) } else { Importable::find(path).map(Some) };
             let found = match found {
                 Ok(found) => found,
@@ -101,6 +106,12 @@ impl<'a> Outcomes<'a> {
         if let Err(error) = written {
             self.unwritten.get_or_insert(error);
         }
+    }
+
+    /// Tells of a source that was not even opened.
+    fn refuse(&mut self, failure: &Failure) {
+        self.failed += 1;
+        failure.tell();
     }
 
     pub(super) fn finish(self) -> Result<(), Failure> {

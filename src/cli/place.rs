@@ -64,6 +64,22 @@ impl Place {
         })
     }
 
+    /// Whether a path is one of the files that the store itself is made of. Writing one destroys the store, and even opening
+    /// one beside SQLite gives up the locks that SQLite holds on it.
+    pub(super) fn owns(&self, path: &Path) -> bool {
+        match self.kind() {
+            Kind::Sqlite(store) => ["", "-wal", "-shm", "-journal"].iter().any(|end| {
+                let mut part = store.as_os_str().to_owned();
+                part.push(end);
+                is_same(path, Path::new(&part))
+            }),
+            Kind::Jsonl(root, _) => match (path.canonicalize(), root.canonicalize()) {
+                (Ok(path), Ok(root)) => path != root && path.starts_with(root),
+                _ => false,
+            },
+        }
+    }
+
     /// Which backend the place is of: as the name says, else a folder is one of log files and all else of SQLite.
     fn kind(&self) -> Kind<'_> {
         let path = Path::new(&self.name);
@@ -87,6 +103,20 @@ enum Kind<'a> {
     Sqlite(&'a Path),
     /// With how new sessions are stored where there are none yet.
     Jsonl(&'a Path, Encoding),
+}
+
+#[cfg(unix)]
+fn is_same(one: &Path, two: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (one.metadata(), two.metadata()) {
+        (Ok(one), Ok(two)) => (one.dev(), one.ino()) == (two.dev(), two.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_same(one: &Path, two: &Path) -> bool {
+    matches!((one.canonicalize(), two.canonicalize()), (Ok(one), Ok(two)) if one == two)
 }
 
 fn existing(path: &Path) -> Result<&Path, Failure> {

@@ -44,7 +44,7 @@ pub(super) fn deposit(
 ) -> Result<Imported, ImportError> {
     let target = Target { from, session: header.id() };
     match store.stat(header.id()).map_err(|e| target.not_stored(e))? {
-        None => create(store, target, &header, log),
+        None => create(store, target, &header, log, options),
         Some(snapshot) => compare(store, target, &snapshot, &header, log, options),
     }
 }
@@ -54,6 +54,7 @@ fn create(
     target: Target<'_>,
     header: &SessionHeader,
     mut log: impl Incoming,
+    options: ImportOptions,
 ) -> Result<Imported, ImportError> {
     let mut events = Vec::new();
     while let Some(event) = log.next_event()? {
@@ -61,15 +62,25 @@ fn create(
     }
     // What the longest event took to be read is free before the store takes as much again.
     drop(log);
-    let inherited = checks::inherited_event_count(header, &events);
-    let create = if header.is_seeded() { CreateOptions::inheriting(inherited) } else { CreateOptions::default() };
-    let handle = store.create(header, create).map_err(|e| target.not_stored(e))?;
-    if events.is_empty() {
-        // Without events it is the flush that stores the session, so a failure leaves nothing behind.
-        handle.flush().map_err(|e| target.not_stored(e))?;
+    match target.create(store, header, &events) {
+        Err(taken @ ImportError::Store { source: Error::AlreadyExists { .. }, .. }) => {
+            // Another program was first, perhaps with the same log.
+            match store.stat(header.id()).map_err(|e| target.not_stored(e))? {
+                Some(snapshot) => compare(store, target, &snapshot, header, Held(events.into_iter()), options),
+                None => Err(taken),
+            }
+        }
+        created => created,
     }
-    target.append(&*handle, &events)?;
-    Ok(Imported::Created { session: header.id().clone(), events: events.len() as u64 })
+}
+
+/// A log whose events are all in memory.
+struct Held(std::vec::IntoIter<SessionEvent>);
+
+impl Incoming for Held {
+    fn next_event(&mut self) -> Result<Option<SessionEvent>, ImportError> {
+        Ok(self.0.next())
+    }
 }
 
 fn compare(
@@ -128,6 +139,23 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
+    fn create(
+        self,
+        store: &dyn SessionPersistence,
+        header: &SessionHeader,
+        events: &[SessionEvent],
+    ) -> Result<Imported, ImportError> {
+        let inherited = checks::inherited_event_count(header, events);
+        let create = if header.is_seeded() { CreateOptions::inheriting(inherited) } else { CreateOptions::default() };
+        let handle = store.create(header, create).map_err(|e| self.not_stored(e))?;
+        if events.is_empty() {
+            // Without events it is the flush that stores the session, so a failure leaves nothing behind.
+            handle.flush().map_err(|e| self.not_stored(e))?;
+        }
+        self.append(&*handle, events)?;
+        Ok(Imported::Created { session: header.id().clone(), events: events.len() as u64 })
+    }
+
     fn append(self, handle: &dyn SessionHandle, events: &[SessionEvent]) -> Result<(), ImportError> {
         handle.append(events).map_err(|e| self.not_stored(e))?;
         handle.flush().and_then(|()| handle.close()).map_err(|source| ImportError::NotDurable {

@@ -2,17 +2,22 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::BufRead;
+use std::io::{BufRead, Read as _};
 
 use super::ImportError;
 use super::deposit::{Incoming, Unpacking};
 use crate::log::packed::{self, Row};
 use crate::log::{InvalidRecord, SessionEvent, SessionHeader, text};
 
+/// The longest line, so that a file without line feeds does not fill the memory: just above the largest event that SQLite
+/// takes.
+const MAX_LINE_BYTES: u64 = 1_000_000_000;
+
 /// A file that is read as a log: its header, and then its events in their order.
 pub(super) struct LogFile<R> {
     name: String,
     reader: R,
+    max_line_bytes: u64,
     line: Vec<u8>,
     number: u64,
     version: u32,
@@ -25,9 +30,14 @@ pub(super) struct LogFile<R> {
 impl<R: BufRead> LogFile<R> {
     /// Reads the header.
     pub(super) fn open(name: &str, reader: R) -> Result<(SessionHeader, Self), ImportError> {
+        Self::open_with(name, reader, MAX_LINE_BYTES)
+    }
+
+    fn open_with(name: &str, reader: R, max_line_bytes: u64) -> Result<(SessionHeader, Self), ImportError> {
         let mut file = Self {
             name: name.to_owned(),
             reader,
+            max_line_bytes,
             line: Vec::new(),
             number: 0,
             version: 0,
@@ -78,9 +88,14 @@ impl<R: BufRead> LogFile<R> {
 
     fn advance(&mut self) -> Result<bool, ImportError> {
         self.line.clear();
-        let read = self.reader.read_until(b'\n', &mut self.line);
+        let read = (&mut self.reader).take(self.max_line_bytes + 1).read_until(b'\n', &mut self.line);
         let read = read.map_err(|source| ImportError::Unreadable { file: self.name.clone(), source })?;
         self.number += u64::from(read > 0);
+        if read as u64 > self.max_line_bytes {
+            return Err(
+                self.refused(format!("the line has more than {} bytes, which no store takes", self.max_line_bytes))
+            );
+        }
         Ok(read > 0)
     }
 
@@ -158,4 +173,16 @@ fn record_type(line: &[u8]) -> Option<Cow<'_, str>> {
     }
     // Only for a better reason than the one that the line was refused for already.
     serde_json::from_slice::<Record<'_>>(line).ok().map(|r| r.record_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
+        let endless = std::io::BufReader::new(std::io::repeat(b'{'));
+        let refused = LogFile::open_with("endless", endless, 1_000).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("endless, line 1") && refused.contains("1000 bytes"), "{refused}");
+    }
 }

@@ -12,7 +12,7 @@ fn mode(path: &std::path::Path) -> u32 {
 #[test]
 fn all_sessions_go_into_a_folder_and_come_back_the_same() {
     let folder = Folder::new();
-    let ids = ["plain", "a/b", "..", "A", "a", "é", "--", "a\nb"];
+    let ids = ["plain", "a/b", "..", "A", "a", "é", "--", "a\nb", ".hidden", "../../x"];
     for id in ids {
         folder.write("log.jsonl", log(&id.replace('\n', "\\n"), 3));
         folder.run(&["import", "log.jsonl"]).done();
@@ -24,12 +24,14 @@ fn all_sessions_go_into_a_folder_and_come_back_the_same() {
         .collect();
     names.sort();
     let expected = [
-        "--.jsonl",
         "A.jsonl",
         "a.jsonl",
         "a~000Ab.jsonl",
         "a~002Fb.jsonl",
         "plain.jsonl",
+        "~002D-.jsonl",
+        "~002E.~002F..~002Fx.jsonl",
+        "~002Ehidden.jsonl",
         "~002E~002E.jsonl",
         "~00E9.jsonl",
     ];
@@ -187,4 +189,44 @@ fn a_full_disk_is_a_failure_and_not_a_short_export() {
         assert!(text.starts_with("sessions: Io: ") && text.contains("space"), "{arguments:?}: {text}");
     }
     folder.run(&["export", "s", "-o", "/dev/full"]).failed("Io", &["\"s\"", "space"]);
+}
+
+#[test]
+fn an_export_never_replaces_the_store_and_an_import_never_opens_it_as_a_source() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", log("a", 3));
+    folder.run(&["import", "a.jsonl"]).done();
+    std::fs::hard_link(folder.path("sessions.db"), folder.path("link.db")).unwrap();
+    let before = folder.content();
+    for target in ["sessions.db", "./sessions.db", "link.db"] {
+        folder.run(&["export", "a", "-o", target]).misused("part of the store itself");
+        let run = folder.run(&["import", target]);
+        assert!(run.code == 1 && run.err.contains("part of the store itself"), "{}", run.err);
+    }
+    assert!(folder.content() == before, "no byte changes");
+}
+
+#[test]
+fn of_many_imports_of_one_log_at_once_none_fails() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", log("a", 50));
+    let importing: Vec<_> = (0..8)
+        .map(|_| {
+            Command::new(env!("CARGO_BIN_EXE_sessions"))
+                .args(["import", "a.jsonl"])
+                .current_dir(folder.path("."))
+                .env_remove("SESSIONS_STORE")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let mut imported = 0;
+    for child in importing {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        imported += usize::from(output.stdout.starts_with(b"imported"));
+    }
+    assert_eq!(imported, 1);
 }
