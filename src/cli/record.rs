@@ -9,7 +9,7 @@ use crate::log::Origin;
 use crate::seam::{Holder, SessionState, Snapshot};
 
 /// One session as one JSON object: every key is always there, `null` where nothing is known, except `state`, which is
-/// there only where the session cannot be interpreted.
+/// there only where the session cannot be interpreted, and `tornTail`, only where there is one.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record<'a> {
@@ -29,6 +29,14 @@ pub(super) struct Record<'a> {
     owner: Option<Owner>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    torn_tail: Option<Torn>,
+}
+
+#[derive(Serialize)]
+struct Torn {
+    seq: u64,
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -56,6 +64,7 @@ impl<'a> Record<'a> {
             revision: snapshot.revision.as_str(),
             owner: snapshot.owner.as_ref().map(Owner::of),
             state: unreadable(snapshot),
+            torn_tail: snapshot.torn_tail.map(|t| Torn { seq: t.seq, bytes: t.bytes }),
         }
     }
 

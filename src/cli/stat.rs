@@ -63,6 +63,9 @@ fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     }
     row("events", snapshot.event_count.map(|n| n.to_string()));
     row("size", snapshot.size_bytes.map(|n| format!("{} ({n} bytes)", size(n))));
+    let torn =
+        snapshot.torn_tail.map(|t| format!("{} bytes from seq {} on; the next append cuts them off", t.bytes, t.seq));
+    row("torn tail", torn);
     row("revision", Some(snapshot.revision.to_string()));
     row("in use by", snapshot.owner.as_ref().map(|o| format!("process {} since {}", o.process, when(o.since))));
     rows

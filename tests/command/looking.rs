@@ -191,3 +191,26 @@ fn looking_changes_no_byte() {
         assert!(folder.content() == before, "{arguments:?}");
     }
 }
+
+#[test]
+fn a_torn_tail_is_told_by_stat_and_by_the_writer_that_cuts_it() {
+    let folder = Folder::new();
+    folder.write("short.jsonl", log("a", 3));
+    folder.write("long.jsonl", log("a", 5));
+    folder.run(&["--store", "jsonl+raw:root", "import", "short.jsonl"]).done();
+    let file = folder.path("root/_no-cwd/a/session.v3.jsonl");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes.extend_from_slice(br#"{"type":"turn/en"#);
+    std::fs::write(&file, bytes).unwrap();
+
+    let told = folder.run(&["--store", "root", "stat", "a"]).done();
+    assert!(told.contains("16 bytes from seq 3 on"), "{told}");
+    let told = folder.run(&["--store", "root", "stat", "a", "--json"]).done();
+    assert!(told.contains(r#""eventCount":3"#) && told.contains(r#""tornTail":{"seq":3,"bytes":16}"#), "{told}");
+    assert_eq!(folder.run(&["--store", "root", "export", "a"]).done(), log("a", 3));
+
+    let run = folder.run(&["--store", "root", "import", "--extend", "long.jsonl"]);
+    assert!(run.err.contains("session \"a\": cut 16 bytes"), "{}", run.err);
+    assert_eq!(folder.run(&["--store", "root", "export", "a"]).done(), log("a", 5));
+    assert!(!folder.run(&["--store", "root", "stat", "a"]).done().contains("torn"));
+}

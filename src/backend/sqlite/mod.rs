@@ -36,7 +36,8 @@ use crate::seam::{ListOrder, Position, Result, SeqRange, Snapshot};
 ///
 /// The views of the schema (`session_events`, `session_turns`, `session_tool_calls`, `session_messages`,
 /// `session_overview`) are the public SQL surface. No other program can change what is stored: triggers refuse it, and
-/// what is changed behind SQLite's back is found by the checksum of its row when it is read.
+/// what is changed behind SQLite's back is found by the checksum of its row when it is read. Such a row is damage wherever it
+/// stands, and never a torn tail: a commit of SQLite is there whole or not at all, so that it was acknowledged once.
 pub struct SqliteStore {
     runtime: Runtime<Database>,
 }
