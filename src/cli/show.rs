@@ -10,7 +10,7 @@ use super::list::descent;
 use super::place::Place;
 use super::screen::{BOLD, DIM, Screen, note, visible};
 use super::{summary, time};
-use crate::export::Pages;
+use crate::export::{Pages, warn_of_torn_tail};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Error, ErrorKind, OpenOptions, SessionPersistence, Snapshot};
 
@@ -48,6 +48,7 @@ impl Show {
         let snapshot = store.stat(&self.session)?;
         let snapshot = snapshot.ok_or_else(|| Error::NotFound { session: self.session.clone() })?;
 
+        warn_of_torn_tail(&snapshot);
         let mut block = Block::new(screen);
         if !self.json {
             block.title(screen, handle.header(), &snapshot)?;
@@ -98,7 +99,7 @@ struct Block {
 
 /// The columns of the seq, the time of day and the type.
 const SEQ: usize = 6;
-const TYPE: usize = 18;
+const TYPE: usize = 20;
 const INDENT: usize = SEQ + 2 + 8 + 2 + TYPE;
 /// How many lines of an event are shown.
 const LINES: usize = 12;

@@ -1,6 +1,7 @@
 //! Sessions from one store into another.
 
 use super::deposit::{Incoming, deposit};
+use super::jsonl::warn_of_torn_tail;
 use super::listed::for_each_listed;
 use super::log_pages::LogPages;
 use super::{ImportError, ImportOptions, Imported, Tally};
@@ -79,13 +80,7 @@ pub(super) fn copy_one(
     let handle = source.open(session, OpenOptions::uninterpreted()).map_err(unreadable)?;
     let absent = || Error::NotFound { session: session.clone() };
     let snapshot = source.stat(session).and_then(|found| found.ok_or_else(absent)).map_err(unreadable)?;
-    if let Some(tail) = snapshot.torn_tail {
-        log::warn!(
-            "{from}: session {session:?}: {} bytes from seq {} on were never finished and are left out",
-            tail.bytes,
-            tail.seq
-        );
-    }
+    warn_of_torn_tail(&snapshot);
     let log = Stored { log: LogPages::new(&*handle, &snapshot), unreadable: &unreadable };
     let imported = deposit(target, from, handle.header().clone(), log, options)?;
     // What is unchanged was compared to the last event already.

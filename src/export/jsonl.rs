@@ -44,6 +44,7 @@ impl LogText {
     pub(super) fn open(store: &dyn SessionPersistence, id: &SessionId) -> Result<Self> {
         let handle = store.open(id, OpenOptions::uninterpreted())?;
         let snapshot = store.stat(id)?.ok_or_else(|| Error::NotFound { session: id.clone() })?;
+        warn_of_torn_tail(&snapshot);
         Ok(Self { handle, snapshot })
     }
 
@@ -76,6 +77,18 @@ impl LogText {
         let bytes = out.bytes;
         self.handle.close()?;
         Ok(ExportReport { events, bytes })
+    }
+}
+
+/// Says what the end of a stored log holds that is no part of it.
+pub(crate) fn warn_of_torn_tail(snapshot: &Snapshot) {
+    if let Some(tail) = snapshot.torn_tail {
+        log::warn!(
+            "session {:?}: {} bytes from seq {} on do not check out and are left out",
+            snapshot.id,
+            tail.bytes,
+            tail.seq
+        );
     }
 }
 

@@ -63,5 +63,7 @@ pub use dsh_root::import_root;
 pub use import::{ImportOptions, Imported, Tally, import_file, import_reader};
 pub use import_error::{Conflict, ImportError};
 pub use importable::{Importable, import_path};
+#[cfg(feature = "cli")]
+pub(crate) use jsonl::warn_of_torn_tail;
 pub use jsonl::{ExportReport, jsonl, write_failure};
 pub(crate) use pages::Pages;

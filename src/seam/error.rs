@@ -103,8 +103,13 @@ pub enum Error {
     },
     /// Stored data that is not what was stored.
     #[error(
-        "session {session:?} is damaged{}: {reason}; what stands before it can be read, the rest is to be had from a backup",
-        Place { seq, offset }
+        "session {session:?} is damaged{}: {reason}; {}",
+        Place { seq, offset },
+        if seq.is_some_and(|seq| seq.get() > 0) {
+            "what stands before it can be read, the rest is to be had from a backup"
+        } else {
+            "restore it from a backup"
+        }
     )]
     Corruption {
         /// The session.
@@ -138,8 +143,7 @@ pub enum Error {
     },
     /// The store cannot be written.
     #[error(
-        "{}no permission for the store {store}: it must be possible to write it and its folder, where even reading makes \
-         files; check both",
+        "{}no permission for the store {store}; check its permissions and those of its folder",
         for_session(session)
     )]
     StorageReadOnly {

@@ -207,10 +207,57 @@ fn a_torn_tail_is_told_by_stat_and_by_the_writer_that_cuts_it() {
     assert!(told.contains("16 bytes from seq 3 on"), "{told}");
     let told = folder.run(&["--store", "root", "stat", "a", "--json"]).done();
     assert!(told.contains(r#""eventCount":3"#) && told.contains(r#""tornTail":{"seq":3,"bytes":16}"#), "{told}");
-    assert_eq!(folder.run(&["--store", "root", "export", "a"]).done(), log("a", 3));
+    for command in ["export", "show"] {
+        let run = folder.run(&["--store", "root", command, "a"]);
+        assert!(run.err.contains("16 bytes from seq 3 on"), "{command}: {}", run.err);
+        let shown = run.done();
+        assert!(command == "show" || shown == log("a", 3), "{shown}");
+    }
 
     let run = folder.run(&["--store", "root", "import", "--extend", "long.jsonl"]);
     assert!(run.err.contains("session \"a\": cut 16 bytes"), "{}", run.err);
     assert_eq!(folder.run(&["--store", "root", "export", "a"]).done(), log("a", 5));
     assert!(!folder.run(&["--store", "root", "stat", "a"]).done().contains("torn"));
+}
+
+#[test]
+fn rows_behind_a_bad_one_of_an_unfinished_turn_are_never_left_out_without_a_word() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", log("a", 1) + &(1..9).map(|seq| event("todo/write", seq, "{}")).collect::<String>());
+    folder.run(&["--store", "jsonl+raw:root", "import", "a.jsonl"]).done();
+    let file = folder.path("root/_no-cwd/a/session.v3.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"seq\":3,", "\"sex\":3,")).unwrap();
+    for command in ["export", "show"] {
+        let run = folder.run(&["--store", "root", command, "a"]);
+        assert!(run.err.contains("from seq 3 on do not check out"), "{command}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_last_row_that_does_not_continue_the_log_proves_no_count() {
+    let folder = Folder::new();
+    let file = folder.path("root/_no-cwd/a/session.v3.jsonl");
+    for (row, count) in [(event("todo/write", 4_000_000, "{}"), "null"), ("garbage\n".to_owned(), "3")] {
+        folder.write("a.jsonl", log("a", 3));
+        folder.run(&["--store", "jsonl+raw:root", "import", "a.jsonl"]).done();
+        let sound = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, sound.clone() + &row).unwrap();
+        let told = folder.run(&["--store", "root", "stat", "a", "--json"]).done();
+        assert!(told.contains(&format!("\"eventCount\":{count}")), "{row}: {told}");
+        std::fs::write(&file, sound).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_log_is_listed_as_damaged_and_not_waited_for() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", log("a", 3));
+    folder.run(&["--store", "jsonl+raw:root", "import", "a.jsonl"]).done();
+    std::fs::create_dir(folder.path("root/_no-cwd/pipe")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(folder.path("root/_no-cwd/pipe/session.v3.jsonl")).status();
+    assert!(made.unwrap().success());
+    let listed = folder.run(&["--store", "root", "list", "--json"]).done();
+    assert!(listed.lines().count() == 2 && listed.contains("not a file"), "{listed}");
 }

@@ -206,12 +206,16 @@ impl Disk for RealDisk {
     }
 
     fn open_dir(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        open(fs::File::options().read(true), path)
+        fs::File::open(path).map(|folder| Box::new(folder) as Box<dyn DiskFile>)
     }
 }
 
 fn open(options: &fs::OpenOptions, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-    options.open(path).map(|file| Box::new(file) as Box<dyn DiskFile>)
+    // Opening a pipe would wait for its other end.
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file")),
+        _ => options.open(path).map(|file| Box::new(file) as Box<dyn DiskFile>),
+    }
 }
 
 impl DiskFile for File {

@@ -10,7 +10,7 @@ use super::failure::Damage;
 use super::frames::{Frame, MAGIC, Step, Unpacked, Unpacker, is_half_written, step};
 use super::layout::{Encoding, Generation};
 use super::lines::find_line_feed;
-use super::rows;
+use super::rows::{self, Row};
 use super::scan::{parse_header, read_header_frame};
 use super::window::Window;
 use crate::log::{SessionHeader, SessionId};
@@ -52,12 +52,10 @@ impl Tail {
         Self { count: Some(0), last_time: None, torn: Some(torn) }
     }
 
-    /// The tail behind a last row.
-    fn behind(row: &[u8], version: u32, torn: Option<u64>) -> Self {
-        let row = rows::parse(row, version).ok();
-        match row.as_ref().and_then(|row| row.events().last()) {
+    /// The tail behind a good last row.
+    fn of(row: &Row, torn: Option<u64>) -> Self {
+        match row.events().last() {
             Some(last) => Self { count: Some(last.seq().get() + 1), last_time: Some(last.time()), torn },
-            // Whether it is torn or damaged depends on what stands before it.
             None => Self::default(),
         }
     }
@@ -125,18 +123,39 @@ fn first_line(file: &mut Window<'_>) -> io::Result<Result<(Vec<u8>, u64), Damage
     }
 }
 
-/// The last complete row of the end of a file of text; nothing where it starts before.
+/// The last good row of the end of a file of text, with the bad ones behind it as torn; nothing where it starts before. It
+/// must continue the row before it: a seq alone proves no count.
 fn last_row(bytes: &[u8], is_all: bool, version: u32) -> Option<Tail> {
-    let Some(last) = bytes.iter().rposition(|b| *b == b'\n') else {
-        return is_all.then(|| Tail::empty(bytes.len() as u64));
+    let row_before = |end: usize| {
+        let row = bytes[..end].strip_suffix(b"\n")?;
+        match row.iter().rposition(|b| *b == b'\n') {
+            Some(before) => Some(before + 1..row.len()),
+            None => is_all.then_some(0..row.len()),
+        }
     };
-    let torn = (bytes.len() - last - 1) as u64;
-    let start = match bytes[..last].iter().rposition(|b| *b == b'\n') {
-        Some(before) => before + 1,
-        None if is_all => 0,
-        None => return None,
-    };
-    Some(Tail::behind(&bytes[start..last], version, Some(torn)))
+    let mut end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    while end > 0 {
+        let place = row_before(end)?;
+        let Ok(row) = rows::parse(&bytes[place.clone()], version) else {
+            end = place.start;
+            continue;
+        };
+        let follows = if place.start == 0 {
+            0
+        } else {
+            let before = row_before(place.start)?;
+            match rows::parse(&bytes[before], version) {
+                Ok(before) => before.events().last().map_or(0, |last| last.seq().get() + 1),
+                // Whether the rows are torn or damaged depends on all that stands before them.
+                Err(_) => return Some(Tail::default()),
+            }
+        };
+        return Some(match row.events() {
+            [first, ..] if first.seq().get() == follows => Tail::of(&row, Some((bytes.len() - end) as u64)),
+            _ => Tail::default(),
+        });
+    }
+    is_all.then(|| Tail::empty(bytes.len() as u64))
 }
 
 /// The last row of the last whole frame that starts at one of `starts`, which come last first; nothing where there is
@@ -165,7 +184,8 @@ fn last_frame(
         let Some(row) = content.strip_suffix(b"\n") else { return Ok(Some(Tail::default())) };
         let row_at = row.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let torn = torn_behind(file, &frame, unpacker)?;
-        return Ok(Some(Tail::behind(&row[row_at..], version, torn)));
+        // A bad row in a whole frame is damage, which a look at the end does not tell.
+        return Ok(Some(rows::parse(&row[row_at..], version).map_or(Tail::default(), |row| Tail::of(&row, torn))));
     }
     if is_all {
         let torn = match step(file, first)? {

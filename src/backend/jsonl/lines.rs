@@ -9,6 +9,9 @@ use super::window::Window;
 /// What is read of a file at once, in bytes.
 pub(super) const PIECE: usize = 256 << 10;
 
+/// No row is longer, in bytes: a small file that unpacks to one endless line must not take the memory of the machine.
+const LONGEST_ROW: usize = 1_000_000_000;
+
 /// Hands the rows from `start` to the end of a file that was read before to `take`, as long as it answers true.
 pub(super) fn read_rows(
     file: &mut Window<'_>,
@@ -53,7 +56,7 @@ impl Lines {
             let wants_more = if self.partial.is_empty() {
                 take(line)
             } else {
-                self.partial.extend_from_slice(line);
+                self.keep(line);
                 let wants_more = take(&self.partial);
                 self.partial.clear();
                 // One line of a huge event must not cost its size for as long as the file is read.
@@ -64,8 +67,14 @@ impl Lines {
                 return false;
             }
         }
-        self.partial.extend_from_slice(rest);
+        self.keep(rest);
         true
+    }
+
+    /// Keeps a part of a line. Of one that is longer than any row the start is kept only, which is no row.
+    fn keep(&mut self, part: &[u8]) {
+        let room = LONGEST_ROW.saturating_sub(self.partial.len());
+        self.partial.extend_from_slice(&part[..part.len().min(room)]);
     }
 
     pub(super) fn is_complete(&self) -> bool {
