@@ -14,7 +14,9 @@ PRAGMA user_version = 1;
 CREATE TABLE store (
   singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
   store_id  TEXT NOT NULL,
-  flushes   INTEGER NOT NULL
+  flushes   INTEGER NOT NULL,
+  -- The highest activity of a session that was removed.
+  removed_activity INTEGER NOT NULL
 ) STRICT;
 
 -- One row a session: its header and what `stat` and `list` tell of its events. The generated columns are for people: they

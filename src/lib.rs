@@ -33,8 +33,8 @@
 //! - **Nothing is lost.** A batch is stored whole or not at all; after any failure the same batch can be appended again.
 //!   What `append` acknowledged survives the death of the process, what `flush` acknowledged survives a loss of power.
 //! - **Nothing is changed.** Event data is kept as text, to the byte: key order, number spelling, escapes, lone
-//!   surrogates. An import exported again is the same file. Each row has a checksum, and SQLite itself refuses every
-//!   change of a stored row by any program.
+//!   surrogates. What was exported, imported and exported again is the same file. In SQLite each row has a checksum,
+//!   and triggers refuse every statement that would change one.
 //! - **Nothing is guessed.** A log of a newer program is refused by name and still listed and exported; a damaged one is
 //!   an error with its place, never a shorter log; a file that is no store is an error, never an empty list.
 //! - **Metadata is cheap.** [`SessionPersistence::stat`] and [`SessionPersistence::list`] read no event.

@@ -6,6 +6,22 @@ use std::io;
 #[cfg(feature = "sqlite")]
 use std::path::Path;
 
+/// Makes a folder as [`create_folder`] does, so that it survives a loss of power.
+#[cfg(feature = "sqlite")]
+pub(crate) fn create_lasting_folder(folder: &Path) -> io::Result<()> {
+    let is_absent = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let absent: Vec<_> = folder.ancestors().take_while(is_absent).collect();
+    create_folder(folder)?;
+    absent.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
+}
+
+/// Makes the names in a folder survive a loss of power. Elsewhere than on Unix a folder cannot be synced, and need not be.
+#[cfg(feature = "sqlite")]
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if cfg!(unix) { std::fs::File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
 /// Makes a folder, and those above it that are absent, with mode 0700. One that exists keeps its mode.
 #[cfg(feature = "sqlite")]
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {

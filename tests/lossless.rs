@@ -120,6 +120,19 @@ fn every_shape_of_a_rust_value_has_its_json() {
 }
 
 #[test]
+fn the_path_of_what_is_refused_names_the_variant_around_it() {
+    #[derive(Serialize)]
+    enum Around {
+        New(f64),
+        Pair(u8, f64),
+        Fields { x: f64 },
+    }
+    assert_eq!(path(&[Around::New(f64::NAN)]), "[0].New");
+    assert_eq!(path(&[Around::Pair(1, f64::NAN)]), "[0].Pair[1]");
+    assert_eq!(path(&[Around::Fields { x: f64::NAN }]), "[0].Fields.x");
+}
+
+#[test]
 fn json_inside_a_value_is_written_verbatim() {
     let raw = serde_json::value::RawValue::from_string(r#"{"n":1.0,"k":1,"k":2}"#.to_owned()).unwrap();
     assert_eq!(text(&BTreeMap::from([("raw", raw)])), r#"{"raw":{"n":1.0,"k":1,"k":2}}"#);

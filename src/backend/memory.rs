@@ -116,6 +116,10 @@ impl Storage for Memory {
     type Key = u64;
     type Lease = ();
 
+    fn contains(&self, id: &SessionId) -> Result<bool> {
+        Ok(self.lock().by_id.contains_key(id))
+    }
+
     fn find(&self, id: &SessionId) -> Result<Option<Stored<u64>>> {
         let sessions = self.lock();
         Ok(sessions.by_id.get(id).map(|log| Stored {

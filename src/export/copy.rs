@@ -86,9 +86,8 @@ pub(super) fn copy_one(
     // What is unchanged was compared to the last event already.
     if !matches!(imported, Imported::Unchanged { .. }) {
         let log = LogPages::new(&*handle, &snapshot);
-        verify(from, &*handle, log, &unreadable, target)?;
+        verify(from, &*handle, log, target)?;
     }
-    handle.close().map_err(unreadable)?;
     Ok(imported)
 }
 
@@ -97,7 +96,6 @@ fn verify(
     from: &str,
     source: &dyn SessionHandle,
     mut log: LogPages<'_>,
-    unreadable: &dyn Fn(Error) -> ImportError,
     target: &dyn SessionPersistence,
 ) -> Result<(), ImportError> {
     let session = source.id();
@@ -115,7 +113,7 @@ fn verify(
         return Err(differs(0, None));
     }
     let mut seq = 0;
-    while let Some(event) = log.next_event().map_err(unreadable)? {
+    while let Some(event) = log.next_event().map_err(|e| differs(seq, Some(e)))? {
         if copied.next_event().map_err(|e| differs(seq, Some(e)))?.as_ref() != Some(&event) {
             return Err(differs(seq, None));
         }

@@ -3,7 +3,9 @@
 use super::log_pages::LogPages;
 use super::{Conflict, ImportError, ImportOptions, Imported};
 use crate::log::{InvalidRecord, SessionEvent, SessionHeader, SessionId};
-use crate::seam::{CreateOptions, Error, OpenOptions, Result, SessionHandle, SessionPersistence, Snapshot, checks};
+use crate::seam::{
+    CreateOptions, Error, OpenOptions, Result, SessionHandle, SessionPersistence, SessionState, Snapshot, checks,
+};
 
 /// The events of a log that comes into a store, in their order and dense from seq 0.
 pub(super) trait Incoming {
@@ -148,9 +150,13 @@ impl Target<'_> {
         let inherited = checks::inherited_event_count(header, events);
         let create = if header.is_seeded() { CreateOptions::inheriting(inherited) } else { CreateOptions::default() };
         let handle = store.create(header, create).map_err(|e| self.not_stored(e))?;
-        if events.is_empty() {
-            // Without events it is the flush that stores the session, so a failure leaves nothing behind.
-            handle.flush().map_err(|e| self.not_stored(e))?;
+        if events.is_empty()
+            && let Err(error) = handle.flush()
+        {
+            // Without events it is the flush that stores the session, and then syncs it.
+            let told = store.stat(header.id()).map_err(|e| self.not_stored(e))?;
+            let is_stored = told.is_some_and(|snapshot| snapshot.state != SessionState::Pending);
+            return Err(if is_stored { self.not_durable(error) } else { self.not_stored(error) });
         }
         self.append(&*handle, events)?;
         Ok(Imported::Created { session: header.id().clone(), events: events.len() as u64 })
@@ -158,11 +164,11 @@ impl Target<'_> {
 
     fn append(self, handle: &dyn SessionHandle, events: &[SessionEvent]) -> Result<(), ImportError> {
         handle.append(events).map_err(|e| self.not_stored(e))?;
-        handle.flush().and_then(|()| handle.close()).map_err(|source| ImportError::NotDurable {
-            file: self.from.to_owned(),
-            session: self.session.clone(),
-            source,
-        })
+        handle.flush().and_then(|()| handle.close()).map_err(|e| self.not_durable(e))
+    }
+
+    fn not_durable(self, source: Error) -> ImportError {
+        ImportError::NotDurable { file: self.from.to_owned(), session: self.session.clone(), source }
     }
 
     fn not_stored(self, source: Error) -> ImportError {

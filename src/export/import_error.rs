@@ -9,7 +9,7 @@ use crate::log::{Seq, SessionId};
 use crate::seam::Error;
 
 /// Why a file was not imported: which file, which line or session, and what to do. The store holds what it held before,
-/// unless it is [`ImportError::NotDurable`].
+/// unless it is [`ImportError::NotDurable`] or [`ImportError::NotVerified`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -100,10 +100,14 @@ pub enum ImportError {
         /// The cause.
         source: Error,
     },
-    /// The session is stored, and what was read back is not what was written.
+    /// The session is stored, and what was read back is not what was written, or could not be compared.
     #[error(
-        "{file}: session {session:?} is stored, but does not read back as its source from seq {seq} on; \
-         check the store, remove the session there and copy it again"
+        "{file}: session {session:?} is stored, but {}",
+        if source.is_some() {
+            format!("could not be compared with its source from seq {seq} on; copy it again, which compares again")
+        } else {
+            format!("does not read back as its source from seq {seq} on; check the store and remove the session there")
+        }
     )]
     NotVerified {
         /// Where it comes from.
@@ -112,7 +116,7 @@ pub enum ImportError {
         session: SessionId,
         /// The first event that differs; 0 also where the header does.
         seq: u64,
-        /// Why it cannot be read back, where it cannot.
+        /// Why it could not be compared, where that is so.
         source: Option<Box<Error>>,
     },
 }

@@ -113,7 +113,14 @@ impl SessionHeader {
     /// then a `session/end-seed` event with `{"inherited":true}`: the log tells by it how much was inherited.
     #[must_use]
     pub fn with_seed(self) -> Self {
-        self.with(|f| f.is_seeded = Some(true))
+        self.with(|f| {
+            // The formats before 2 tell it by a seed length.
+            if f.version < 2 {
+                f.seed_length.get_or_insert(0);
+            } else {
+                f.is_seeded = Some(true);
+            }
+        })
     }
 
     /// The same header with an origin.
@@ -135,13 +142,16 @@ impl SessionHeader {
     }
 
     /// The same header under another format version. Versions below 2 have a seed length where later ones say whether
-    /// the session is seeded.
+    /// the session is seeded, so that from one side of 2 to the other the header becomes one without a seed.
     #[must_use]
     pub fn with_version(self, version: u32) -> Self {
         self.with(|f| {
             f.version = version;
             f.is_seeded = (version >= 2).then_some(f.is_seeded.unwrap_or(false));
             f.seed_length = f.seed_length.filter(|_| version < 2);
+            if version >= CURRENT_VERSION {
+                f.delegation_depth.get_or_insert(0);
+            }
         })
     }
 
@@ -372,8 +382,15 @@ mod tests {
             .with_delegation_depth(1)
             .with_agent_preset("standard");
         assert_eq!(SessionHeader::parse(made.to_line().as_bytes()).unwrap(), made);
-        let old = made.with_version(0);
-        assert_eq!(SessionHeader::parse(old.to_line().as_bytes()).unwrap(), old);
+        for version in [0, 1, 2, 3, 4] {
+            let other = made.clone().with_version(version);
+            assert_eq!(SessionHeader::parse(other.to_line().as_bytes()).unwrap(), other);
+            let seeded = other.with_seed();
+            assert_eq!(SessionHeader::parse(seeded.to_line().as_bytes()).unwrap(), seeded);
+            let bare = br#"{"type":"session","version":1,"id":"s","createdAt":1}"#;
+            let again = SessionHeader::parse(bare).unwrap().with_version(version);
+            assert_eq!(SessionHeader::parse(again.to_line().as_bytes()).unwrap(), again);
+        }
     }
 
     #[test]

@@ -105,6 +105,13 @@ impl Writer {
         Ok(())
     }
 
+    fn enter_variant(&mut self, variant: &str, open: char) -> Result<(), Failure> {
+        self.enter('{')?;
+        push_string(&mut self.out, variant);
+        self.out.push(':');
+        self.enter(open)
+    }
+
     fn signed(&mut self, v: i128) -> Result<(), Failure> {
         // 2^127 as a double saturates back to i128::MAX, which would compare equal.
         let double = v as f64;
@@ -190,9 +197,23 @@ pub(super) struct Compound<'w> {
     key: Range<usize>,
     /// Whether a key was written and its value not yet.
     is_open: bool,
+    /// The variant of an enum that stands around it: a step of the path and a level of its own.
+    variant: Option<&'static str>,
 }
 
-impl Compound<'_> {
+impl<'w> Compound<'w> {
+    fn new(writer: &'w mut Writer, close: &'static str) -> Self {
+        Self { writer, close, count: 0, keys: Keys::default(), key: 0..0, is_open: false, variant: None }
+    }
+
+    /// A failure below this place, seen from outside the variant around it.
+    fn through_variant(&self, failure: Failure) -> Failure {
+        match self.variant {
+            Some(variant) => failure.through(Step::Key(variant.to_owned())),
+            None => failure,
+        }
+    }
+
     fn comma(&mut self) {
         if self.count > 0 {
             self.writer.out.push(',');
@@ -202,7 +223,7 @@ impl Compound<'_> {
 
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         self.comma();
-        value.serialize(&mut *self.writer).map_err(|e| e.through(Step::Index(self.count - 1)))
+        value.serialize(&mut *self.writer).map_err(|e| self.through_variant(e.through(Step::Index(self.count - 1))))
     }
 
     fn key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failure> {
@@ -214,7 +235,8 @@ impl Compound<'_> {
         key.serialize(MapKey(&mut *self.writer))?;
         self.key = start..self.writer.out.len();
         if !self.keys.add(&self.writer.out, self.key.clone()) {
-            return Err(Failure::new("the same key twice; readers elsewhere keep only one").through(self.step()));
+            let twice = Failure::new("the same key twice; readers elsewhere keep only one");
+            return Err(self.through_variant(twice.through(self.step())));
         }
         self.writer.out.push(':');
         Ok(())
@@ -224,7 +246,7 @@ impl Compound<'_> {
         if !std::mem::replace(&mut self.is_open, false) {
             return Err(Failure::new(UNPAIRED));
         }
-        value.serialize(&mut *self.writer).map_err(|e| e.through(self.step()))
+        value.serialize(&mut *self.writer).map_err(|e| self.through_variant(e.through(self.step())))
     }
 
     fn step(&self) -> Step {
@@ -236,7 +258,7 @@ impl Compound<'_> {
         if self.is_open {
             return Err(Failure::new(UNPAIRED));
         }
-        self.writer.depth -= 1;
+        self.writer.depth -= 1 + usize::from(self.variant.is_some());
         self.writer.out.push_str(self.close);
         Ok(())
     }
@@ -408,7 +430,7 @@ impl<'w> ser::Serializer for &'w mut Writer {
     }
     fn serialize_seq(self, _: Option<usize>) -> Result<Compound<'w>, Failure> {
         self.enter('[')?;
-        Ok(Compound { writer: self, close: "]", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
+        Ok(Compound::new(self, "]"))
     }
     fn serialize_tuple(self, len: usize) -> Result<Compound<'w>, Failure> {
         self.serialize_seq(Some(len))
@@ -423,14 +445,12 @@ impl<'w> ser::Serializer for &'w mut Writer {
         variant: &'static str,
         _: usize,
     ) -> Result<Compound<'w>, Failure> {
-        self.enter('{')?;
-        push_string(&mut self.out, variant);
-        self.out.push_str(":[");
-        Ok(Compound { writer: self, close: "]}", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
+        self.enter_variant(variant, '[')?;
+        Ok(Compound { variant: Some(variant), ..Compound::new(self, "]}") })
     }
     fn serialize_map(self, _: Option<usize>) -> Result<Compound<'w>, Failure> {
         self.enter('{')?;
-        Ok(Compound { writer: self, close: "}", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
+        Ok(Compound::new(self, "}"))
     }
     fn serialize_struct(self, name: &'static str, len: usize) -> Result<Struct<'w>, Failure> {
         Ok(match name {
@@ -446,9 +466,7 @@ impl<'w> ser::Serializer for &'w mut Writer {
         variant: &'static str,
         _: usize,
     ) -> Result<Compound<'w>, Failure> {
-        self.enter('{')?;
-        push_string(&mut self.out, variant);
-        self.out.push_str(":{");
-        Ok(Compound { writer: self, close: "}}", count: 0, keys: Keys::default(), key: 0..0, is_open: false })
+        self.enter_variant(variant, '{')?;
+        Ok(Compound { variant: Some(variant), ..Compound::new(self, "}}") })
     }
 }

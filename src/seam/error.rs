@@ -16,7 +16,7 @@ pub type Source = Box<dyn StdError + Send + Sync>;
 /// What a store refuses or cannot do: what happened, to which session, and what to do next.
 ///
 /// A program decides by [`Error::kind`] and [`Error::is_retryable`]; the text is for people. Whatever the error, the
-/// stored bytes are what they were before the call.
+/// stored bytes are what they were before the call, but for a flush that stored a created session and then could not sync.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -174,10 +174,10 @@ pub enum Error {
         /// The cause.
         source: Source,
     },
-    /// Several sessions failed in one call; the others went through.
-    #[error("{} sessions failed, the first with: {}", failures.len(), First(failures))]
+    /// Several failures of one call. What is not named went through, unless the first is the store's own.
+    #[error("{} failures, the first: {}", failures.len(), First(failures))]
     Several {
-        /// One failure a session; never empty.
+        /// The failure of the store as a whole, where it has one, and then one a session; never empty.
         failures: Vec<Error>,
     },
 }
@@ -294,7 +294,12 @@ impl Error {
     }
 
     /// The failures of several sessions as one error: nothing where there is none, the one where there is one.
-    pub fn collect(mut failures: Vec<Error>) -> Result<()> {
+    pub fn collect(failures: Vec<Error>) -> Result<()> {
+        let flat = failures.into_iter().flat_map(|failure| match failure {
+            Self::Several { failures } => failures,
+            one => vec![one],
+        });
+        let mut failures: Vec<_> = flat.collect();
         match failures.len() {
             0 => Ok(()),
             1 => Err(failures.remove(0)),

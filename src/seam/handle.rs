@@ -8,8 +8,8 @@ use crate::log::{SessionEvent, SessionHeader, SessionId};
 
 /// One open session.
 ///
-/// Every call checks in this order: that the handle is open, its arguments, the access, the ownership, the content. The
-/// calls of one handle take effect one after another, in whatever threads they are made.
+/// Every call checks in this order: that the handle is open, the access, the ownership, the content. The calls of one
+/// handle take effect one after another, in whatever threads they are made.
 pub trait SessionHandle: Send + Sync {
     /// The session; fixed when the handle was opened.
     fn id(&self) -> &SessionId;
@@ -47,7 +47,8 @@ pub trait SessionHandle: Send + Sync {
     ///
     /// `HandleClosed`; `ReadOnly`; `NotContiguous` with the seq that comes next; `AlreadyExists` when the first batch
     /// of a created session lost the race for its id; `InvalidArgument` for an event larger than the backend holds;
-    /// `StoreBusy`, `StorageFull`, `StorageReadOnly`, `Io`.
+    /// `NotFound` when the session was removed; `OwnershipLost`; `Corruption` when the stored log does not end where it is
+    /// counted to; `UnsupportedStore` when the store was replaced; `StoreBusy`, `StorageFull`, `StorageReadOnly`, `Io`.
     fn append(&self, events: &[SessionEvent]) -> Result<()>;
 
     /// Makes everything that was acknowledged survive a loss of power. A created session without events is stored now.

@@ -56,7 +56,8 @@ pub trait SessionPersistence: Send + Sync {
     fn flush(&self) -> Result<()>;
 
     /// Removes a session with all that belongs to it, or nothing: explicit, never a side effect of another call. Tells
-    /// whether there was one; a session that was created and not stored yet is none.
+    /// whether there was one; a session that was created and not stored yet is none. [`SessionPersistence::flush`] makes
+    /// the removal survive a loss of power.
     ///
     /// # Errors
     ///

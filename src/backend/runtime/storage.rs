@@ -12,9 +12,7 @@ pub(crate) trait Storage: Send + Sync + 'static {
     type Lease: Send + 'static;
 
     /// Whether an id is taken, whatever can be read of its session.
-    fn contains(&self, id: &SessionId) -> Result<bool> {
-        self.find(id).map(|stored| stored.is_some())
-    }
+    fn contains(&self, id: &SessionId) -> Result<bool>;
 
     /// Looks a stored session up; `Corruption` when its header is not what was stored.
     fn find(&self, id: &SessionId) -> Result<Option<Stored<Self::Key>>>;
@@ -56,7 +54,7 @@ pub(crate) trait Storage: Send + Sync + 'static {
     /// writes it.
     fn remove(&self, id: &SessionId) -> Result<bool>;
 
-    /// Makes all that was stored, by whatever process, survive a loss of power.
+    /// Makes all that this store acknowledged survive a loss of power, and what was stored before it was opened.
     fn sync(&self) -> Result<()>;
 }
 

@@ -163,14 +163,24 @@ impl<S: Storage> Runtime<S> {
         let mut failures: Vec<_> = writers.iter().filter_map(|core| core.join_flush().err()).collect();
         // A store that was only read has nothing to flush, and may stand where nothing can be written.
         if self.shared.has_written.load(Ordering::Acquire) {
-            failures.extend(self.shared.storage.sync().err());
+            // Where the barrier fails nothing is durable, which counts for more than the failure of one session.
+            failures.splice(0..0, self.shared.storage.sync().err());
         }
         Error::collect(failures)
     }
 
     pub(crate) fn remove(&self, id: &SessionId) -> Result<bool> {
+        // An id without a session is never seen as claimed.
+        self.shared.claims.lock().check_free(id)?;
+        if self.shared.storage.stat(id, &self.shared.vocabulary)?.is_none() {
+            return Ok(false);
+        }
         let _claim = self.claim(id)?;
-        self.shared.storage.remove(id)
+        let removed = self.shared.storage.remove(id)?;
+        if removed {
+            self.shared.has_written.store(true, Ordering::Release);
+        }
+        Ok(removed)
     }
 }
 

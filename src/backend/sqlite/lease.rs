@@ -59,8 +59,9 @@ impl Locks {
                 }
                 Err(TryLockError::Error(e)) => return Err(context.io("locking a session of", e)),
             }
-            let lock = Lock { file, path: path.clone() };
-            if lock.is_in_place().map_err(|e| context.io("looking at a lock of", e))? {
+            // Only a file that is in its place becomes a lock, which is removed when it is given up: another one's never is.
+            if is_in_place(&file, &path).map_err(|e| context.io("looking at a lock of", e))? {
+                let lock = Lock { file, path };
                 lock.leave_record();
                 return Ok(Lease { _lock: Some(lock) });
             }
@@ -69,16 +70,16 @@ impl Locks {
     }
 }
 
-impl Lock {
-    /// Whether the file that was locked is still the one that others find.
-    fn is_in_place(&self) -> std::io::Result<bool> {
-        match fs::metadata(&self.path) {
-            Ok(found) => is_same(&found, &self.file.metadata()?),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(e),
-        }
+/// Whether a file that was locked is still the one that others find.
+fn is_in_place(file: &File, path: &Path) -> std::io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) => is_same(&found, &file.metadata()?),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
     }
+}
 
+impl Lock {
     /// The lock is what counts: a disk that is full must not keep a writer from waiting for room.
     fn leave_record(&self) {
         let record = write_record(&Holder::this_process());

@@ -133,7 +133,9 @@ impl SqliteStore {
         // A connection that is opened later must find the same file, whatever the working folder is by then.
         let path = &absolute(path.as_ref())?;
         schema::check_file(path)?;
-        let identity = Identity::of(path);
+        // SQLite puts its files beside the one that a link leads to, and locks that stood elsewhere would lock nobody out.
+        let path = &path.canonicalize().map_err(|e| Context::store(path).io("finding", e))?;
+        let identity = Identity::of(path).map_err(|e| Context::store(path).io("looking at", e))?;
         let readers = Readers::open(path, options.busy_timeout)?;
         let database = Database {
             path: path.to_owned(),
@@ -210,15 +212,19 @@ struct Identity {
 
 impl Identity {
     #[cfg(unix)]
-    fn of(path: &Path) -> Option<Self> {
+    fn of(path: &Path) -> std::io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt;
-        std::fs::metadata(path).ok().map(|found| Self { device: found.dev(), inode: found.ino() })
+        match std::fs::metadata(path) {
+            Ok(found) => Ok(Some(Self { device: found.dev(), inode: found.ino() })),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
     /// Elsewhere a file that is open can be neither replaced nor removed.
     #[cfg(not(unix))]
-    fn of(_: &Path) -> Option<Self> {
-        None
+    fn of(_: &Path) -> std::io::Result<Option<Self>> {
+        Ok(None)
     }
 }
 
@@ -261,7 +267,10 @@ impl Database {
     /// What is acknowledged must be found under the path: connections that are open still see a file that was replaced or
     /// removed, and those that are opened later do not.
     fn check_in_place(&self) -> Result<()> {
-        if self.identity.is_none() || self.identity == Identity::of(&self.path) {
+        if self.identity.is_none() {
+            return Ok(());
+        }
+        if self.identity == Identity::of(&self.path).map_err(|e| self.context().io("looking at", e))? {
             return Ok(());
         }
         Err(self
@@ -283,6 +292,11 @@ impl Database {
 impl Storage for Database {
     type Key = SessionKey;
     type Lease = Lease;
+
+    fn contains(&self, id: &SessionId) -> Result<bool> {
+        let context = self.context().session(id);
+        self.read(&context, |view| reader::contains(view, id).map_err(|e| context.sqlite(e)))
+    }
 
     fn find(&self, id: &SessionId) -> Result<Option<Stored<SessionKey>>> {
         let context = self.context().session(id);

@@ -11,6 +11,8 @@ use crate::seam::{Error, ListOrder, Position, Result, Revision, SeqRange, Snapsh
 
 const BY_ID: &str = session_query!("WHERE id = ?1");
 
+const CONTAINS: &str = "SELECT 1 FROM sessions WHERE id = ?1";
+
 const BY_NUMBER: &str = session_query!("WHERE number = ?1");
 
 const TYPES: &str = "SELECT type, first_seq FROM session_types WHERE session = ?1";
@@ -24,8 +26,13 @@ const CREATED_BEFORE: &str = session_query!("WHERE created_at < ?1 ORDER BY crea
 
 /// Every statement that reads, for the tests that look at how SQLite runs them.
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 7] =
-    [BY_ID, BY_NUMBER, TYPES, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE, row::SLICE];
+pub(super) const STATEMENTS: [&str; 8] =
+    [CONTAINS, BY_ID, BY_NUMBER, TYPES, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE, row::SLICE];
+
+/// Whether an id is taken.
+pub(super) fn contains(view: &Connection, id: &SessionId) -> Result<bool, rusqlite::Error> {
+    view.prepare_cached(CONTAINS)?.exists([id.as_str()])
+}
 
 pub(super) fn find(view: &Connection, id: &SessionId, context: &Context<'_>) -> Result<Option<Stored<SessionKey>>> {
     let mut statement = view.prepare_cached(BY_ID).map_err(|e| context.sqlite(e))?;
@@ -146,7 +153,11 @@ pub(super) fn list(
             };
             // The index holds numbers only; a row that has become something else is told with the last ones.
             let key = place.unwrap_or(0);
-            listed.push(Listed { key, snapshot: snapshot(found, vocabulary, context)? });
+            let snapshot = snapshot(found, vocabulary, context)?;
+            // Such a row must not be listed on every page again.
+            if after.is_none_or(|a| a.is_before(key, &snapshot.id)) {
+                listed.push(Listed { key, snapshot });
+            }
         }
         Ok(())
     };

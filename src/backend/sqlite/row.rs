@@ -64,7 +64,7 @@ impl SessionKey {
 
 /// The key of an event's row.
 pub(super) fn row_key(number: i64, seq: u64) -> i64 {
-    (number << 32) | seq as i64
+    (number << 32) + seq as i64
 }
 
 /// The checksum of a header's or event's line.

@@ -32,7 +32,7 @@ pub(super) fn create(connection: &mut Connection, context: &Context<'_>) -> Resu
         connection.pragma_update(None, "page_size", PAGE_SIZE)?;
         let transaction = connection.transaction()?;
         transaction.execute_batch(SCHEMA)?;
-        transaction.execute("INSERT INTO store VALUES (1, lower(hex(randomblob(16))), 0)", [])?;
+        transaction.execute("INSERT INTO store VALUES (1, lower(hex(randomblob(16))), 0, 0)", [])?;
         transaction.commit()
     };
     create(connection).map_err(|e| context.sqlite(e))
@@ -53,7 +53,7 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
             None,
         ));
     }
-    private::create_folder(folder).map_err(|e| context.io("making the folder of", e))?;
+    private::create_lasting_folder(folder).map_err(|e| context.io("making the folder of", e))?;
     // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file.
     let temporary = tempfile::Builder::new()
         .prefix(".sessions-")
@@ -67,10 +67,10 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
     connection.close().map_err(|(_, e)| context.sqlite(e))?;
     match temporary.persist_noclobber(path) {
         Ok(()) => {}
-        Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(failed) => return Err(context.io("making", failed.error)),
     }
-    fs::File::open(folder).and_then(|f| f.sync_all()).map_err(|e| context.io("making durable the folder of", e))
+    private::sync_folder(folder).map_err(|e| context.io("making durable the folder of", e))
 }
 
 /// Whether the file in which SQLite keeps the newest pages lies beside a database.

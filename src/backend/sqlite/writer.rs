@@ -63,11 +63,7 @@ impl Writer {
         let id = header.id();
         let (key, lease, types) = self.transaction(context, |transaction| {
             let failed = |e| context.sqlite(e);
-            let taken = transaction
-                .prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")
-                .and_then(|mut s| s.exists([id.as_str()]))
-                .map_err(failed)?;
-            if taken {
+            if reader::contains(transaction, id).map_err(failed)? {
                 return Err(Error::AlreadyExists { session: id.clone() });
             }
             checks::check_contiguous(id, 0, events)?;
@@ -107,20 +103,30 @@ impl Writer {
     }
 
     pub(super) fn remove(&mut self, id: &SessionId, locks: &Locks, context: &Context<'_>) -> Result<bool> {
-        self.transaction(context, |transaction| {
+        // The lease is given up behind the commit: no other store finds the session writable while it still sees it.
+        let removed = self.transaction(context, |transaction| {
             let failed = |e| context.sqlite(e);
             let number = transaction
                 .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
                 .optional()
                 .map_err(failed)?;
-            let Some(number) = number else { return Ok(false) };
-            let _lease = locks.take(number, id, context)?;
+            let Some(number) = number else { return Ok(None) };
+            let lease = locks.take(number, id, context)?;
             let keys = [row_key(number, 0), row_key(number + 1, 0)];
             transaction.execute("DELETE FROM events WHERE key >= ?1 AND key < ?2", keys).map_err(failed)?;
             transaction.execute("DELETE FROM session_types WHERE session = ?1", [number]).map_err(failed)?;
+            // The number of the last write is not given to another one.
+            transaction
+                .execute(
+                    "UPDATE store SET removed_activity = max(removed_activity, \
+                     (SELECT activity FROM sessions WHERE number = ?1))",
+                    [number],
+                )
+                .map_err(failed)?;
             transaction.execute("DELETE FROM sessions WHERE number = ?1", [number]).map_err(failed)?;
-            Ok(true)
-        })
+            Ok(Some(lease))
+        })?;
+        Ok(removed.is_some())
     }
 
     /// Commits once with a sync of the WAL, which makes durable whatever was committed before.
@@ -165,7 +171,9 @@ fn check_end(
 
 /// The activity of the session that is written next.
 fn next_activity(transaction: &Transaction<'_>) -> Result<u64, rusqlite::Error> {
-    transaction.prepare_cached("SELECT ifnull(max(activity), 0) + 1 FROM sessions")?.query_row([], |found| found.get(0))
+    transaction
+        .prepare_cached("SELECT max(ifnull((SELECT max(activity) FROM sessions), 0), removed_activity) + 1 FROM store")?
+        .query_row([], |found| found.get(0))
 }
 
 /// Stores a batch that continues the log, and the row of its session that follows from it; gives the types that it noted.
