@@ -77,19 +77,27 @@ pub fn parse_event(line: &[u8]) -> Result<SessionEvent, InvalidRecord> {
 /// What `line` spells beyond the values of `event`. `data` is a slice of the parsed line; where ranges were expanded
 /// `line` is another text, in which the data is found by its place from the side that did not move.
 fn envelope_of(line: &str, data: &str, keys: &[Key], event: &SessionEvent, moved: bool) -> Envelope {
-    let mut rendered = String::with_capacity(line.len());
-    write_in_order(&mut rendered, event, &Key::ALL, push_seqs);
-    if rendered == line {
+    let mut around_data = String::new();
+    if is_in_order(line, data, event, &Key::ALL, &mut around_data) {
         return Envelope::Standard;
     }
-    rendered.clear();
-    write_in_order(&mut rendered, event, keys, push_seqs);
-    if rendered == line {
+    if is_in_order(line, data, event, keys, &mut around_data) {
         return Envelope::Ordered(keys.into());
     }
     let data_at = if moved { find_value(line, Key::Data.name()) } else { around(line, data).0.len() };
     let without = [&line[..data_at], &line[data_at + data.len()..]].concat();
     Envelope::Spelled { line: without.into(), data_at }
+}
+
+/// Whether `line` is how `event` is written with `keys` in their order. Only what stands around the data is written for
+/// that, into `around`: the data may be most of the memory of the process.
+fn is_in_order(line: &str, data: &str, event: &SessionEvent, keys: &[Key], around: &mut String) -> bool {
+    around.clear();
+    let mut data_at = 0;
+    write_keys(around, event, keys, push_seqs, &mut |out| data_at = out.len());
+    let (before, behind) = around.split_at(data_at);
+    let rest = line.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
+    rest.is_some_and(|rest| rest == data)
 }
 
 /// Where the value of an envelope key starts in a line that is known to be well-formed.
@@ -128,6 +136,16 @@ pub(crate) fn write_event_with(out: &mut String, event: &SessionEvent, push_seqs
 }
 
 fn write_in_order(out: &mut String, event: &SessionEvent, keys: &[Key], push_seqs: PushSeqs) {
+    write_keys(out, event, keys, push_seqs, &mut |out| out.push_str(event.data.as_str()));
+}
+
+fn write_keys(
+    out: &mut String,
+    event: &SessionEvent,
+    keys: &[Key],
+    push_seqs: PushSeqs,
+    push_data: &mut dyn FnMut(&mut String),
+) {
     let mut before = '{';
     for key in keys {
         let present = match key {
@@ -148,7 +166,7 @@ fn write_in_order(out: &mut String, event: &SessionEvent, keys: &[Key], push_seq
             Key::Type => push_string(out, &event.event_type),
             Key::Seq => push_number(out, event.seq.get()),
             Key::Time => push_number(out, event.time),
-            Key::Data => out.push_str(event.data.as_str()),
+            Key::Data => push_data(out),
             Key::SourceEventSeqs => push_seqs(out, event.source_event_seqs().unwrap_or_default()),
             Key::SurfaceOp => event.surface_op().into_iter().for_each(|op| push_surface_op(out, op)),
             Key::Ignorable => out.push_str("true"),
@@ -366,4 +384,34 @@ pub(super) fn source_event_seqs(text: &str, seq: Seq) -> Result<(Vec<Seq>, bool)
         return Err(InvalidRecord::new("sourceEventSeqs with ranges must grow strictly"));
     }
     Ok((seqs, ranged))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_held_against_its_event_without_another_copy_of_the_data() {
+        let data = format!("[\"{}\"]", "d".repeat(1 << 20));
+        let line = format!(r#"{{"type":"x","seq":9,"time":1,"data":{data},"sourceEventSeqs":[1,2]}}"#);
+        let event = parse_event(line.as_bytes()).unwrap();
+        let mut around = String::new();
+        assert!(is_in_order(&line, &data, &event, &Key::ALL, &mut around));
+        assert!(around.capacity() < 256, "{} bytes", around.capacity());
+    }
+
+    #[test]
+    fn a_line_that_differs_from_its_event_anywhere_is_not_taken_for_its_usual_spelling() {
+        let line = r#"{"type":"x","seq":9,"time":1,"data":{"a":1},"sourceEventSeqs":[1,2]}"#;
+        let event = parse_event(line.as_bytes()).unwrap();
+        let is_usual = |line: &str| is_in_order(line, r#"{"a":1}"#, &event, &Key::ALL, &mut String::new());
+        assert!(is_usual(line));
+        for at in 0..line.len() {
+            let (before, behind) = line.split_at(at);
+            assert!(!is_usual(&format!("{before} {behind}")), "a space at {at}");
+            assert!(!is_usual(&format!("{before}{}", &behind[1..])), "without the byte at {at}");
+            assert!(!is_usual(before), "cut at {at}");
+        }
+        assert!(!is_usual(&format!("{line} ")));
+    }
 }

@@ -11,7 +11,7 @@ use super::layout::{Encoding, Found, Generation, Place, one_of};
 use super::lease::{LOCK, Lease, Lock, lock_root, lock_session};
 use super::memo::Known;
 use super::stored_log::Log;
-use super::writer::{Draft, batch_bytes, header_bytes, is_draft};
+use super::writer::{Draft, batch, header_bytes, is_draft};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Error, Result, checks};
 
@@ -39,8 +39,9 @@ impl Files {
         let mut bytes = header_bytes(header, generation.encoding, &self.packer, &context)?;
         let mut log = Log::new(header.clone(), generation.encoding, bytes.len() as u64);
         if !events.is_empty() {
-            bytes.extend(batch_bytes(events, header.version(), generation.encoding, &self.packer, &context)?);
-            log.extend(events, bytes.len() as u64, self.memo.limit());
+            let batch = batch(events, header.version(), generation.encoding, &self.packer, &context)?;
+            log.extend(events, &batch, self.memo.limit());
+            bytes.extend(batch.bytes);
         }
         let draft = Draft::write(&*self.disk, &folder, generation, &bytes, self.next_time(), &context)?;
         let place = Place { folder: folder.clone(), generation };

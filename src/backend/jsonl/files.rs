@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::runtime::{Listed, Slice, Storage, Stored};
+use super::cursor::Cursors;
 use super::disk::{Disk, DiskFile, Identity, Stat, now};
 use super::failure::{Context, Damage};
 use super::frames::Packer;
@@ -16,7 +17,7 @@ use super::lease::{Lease, lock_session};
 use super::memo::{Known, Memo};
 use super::scan::scan;
 use super::stored_log::Log;
-use super::writer::{Unsynced, batch_bytes, set_modified, write_behind};
+use super::writer::{Unsynced, batch, set_modified, write_behind};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Error, ListOrder, Position, Result, SeqRange, Snapshot, checks};
 
@@ -34,6 +35,8 @@ pub(super) struct Files {
     pub(super) encoding: Mutex<Option<Encoding>>,
     pub(super) wanted_encoding: Encoding,
     pub(super) memo: Memo,
+    /// Where reading goes on in logs that are not held.
+    pub(super) cursors: Cursors,
     pub(super) glances: Glances,
     /// Where sessions were found, to look there first.
     pub(super) folders: Mutex<HashMap<SessionId, Arc<Path>>>,
@@ -83,6 +86,7 @@ impl Files {
             encoding: Mutex::new(found),
             wanted_encoding: encoding,
             memo: Memo::new(memo_bytes),
+            cursors: Cursors::default(),
             glances: Glances::default(),
             folders: Mutex::default(),
             packer,
@@ -200,7 +204,7 @@ impl Files {
             return Err(damage.of(id));
         }
         checks::check_contiguous(id, log.count, events)?;
-        let bytes = batch_bytes(events, place.generation.version, place.generation.encoding, &self.packer, &context)?;
+        let batch = batch(events, place.generation.version, place.generation.encoding, &self.packer, &context)?;
         let file = match &lease.log {
             Some(file) => file,
             None => {
@@ -218,7 +222,7 @@ impl Files {
             known.writing = true;
         }
         let had_leftovers = lease.has_leftovers;
-        let written = write_behind(&**file, end, &bytes, &mut lease.has_leftovers);
+        let written = write_behind(&**file, end, &batch.bytes, &mut lease.has_leftovers);
         if written.is_ok() {
             set_modified(&**file, path, self.next_time());
             self.unsynced.add_file(path);
@@ -234,7 +238,7 @@ impl Files {
                     log::warn!("session {id:?}: cut {cut} bytes of an unfinished write off the end of {place}");
                 }
                 let log = Arc::make_mut(&mut known.log);
-                log.extend(events, end + bytes.len() as u64, self.memo.limit());
+                log.extend(events, &batch, self.memo.limit());
                 self.memo.note(path, log.bytes_held());
                 match looked {
                     Ok(stat) => known.stat = stat,
@@ -321,7 +325,7 @@ impl Storage for Files {
             }
         }
         let events = log
-            .slice(&*key.0.file, range.within(log.count))
+            .slice(&*key.0.file, range.within(log.count), &self.cursors)
             .map_err(|e| self.context(id).reading(&key.0.path, e))?
             .map_err(|damage| damage.of(id))?;
         Ok(Slice { events, count: log.count })

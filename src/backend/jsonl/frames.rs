@@ -69,7 +69,8 @@ pub(super) fn step(file: &mut Window<'_>, start: u64) -> io::Result<Step> {
     };
     let mut at = start + 5 + window + dictionary + content_size;
     loop {
-        let Some(&[a, b, c]) = file.bytes(at, 3)?.first_chunk::<3>() else { return Ok(Step::Torn) };
+        // Aside, so that a large frame is not read once to find its end and once more to unpack it.
+        let Some(&[a, b, c]) = file.look_aside(at, 3)?.first_chunk::<3>() else { return Ok(Step::Torn) };
         let header = u32::from_le_bytes([a, b, c, 0]);
         let size = u64::from(header >> 3);
         at += 3 + match header >> 1 & 3 {
@@ -86,6 +87,25 @@ pub(super) fn step(file: &mut Window<'_>, start: u64) -> io::Result<Step> {
         at += CHECKSUM_LENGTH;
     }
     Ok(if at > file.size() { Step::Torn } else { Step::Frame(Frame { range: start..at, has_checksum }) })
+}
+
+/// How many bytes of its content a decoder has to remember in the frame at `start`: its window.
+pub(super) fn window_size(file: &mut Window<'_>, start: u64) -> io::Result<u64> {
+    let head = file.bytes(start, 14)?;
+    let Some((&descriptor, rest)) = head.get(4..).and_then(<[u8]>::split_first) else { return Ok(0) };
+    if descriptor & 1 << 5 == 0 {
+        let window = rest.first().copied().unwrap_or_default();
+        let base = 1_u64 << (10 + (window >> 3));
+        return Ok(base + base / 8 * u64::from(window & 7));
+    }
+    // A frame of a single segment is its own window, and tells how much that is.
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let length = 1 << (descriptor >> 6);
+    let mut size = [0; 8];
+    for (to, from) in size.iter_mut().zip(rest.iter().skip(dictionary).take(length)) {
+        *to = *from;
+    }
+    Ok(u64::from_le_bytes(size).saturating_add(if length == 2 { 256 } else { 0 }))
 }
 
 /// Whether what stands from `start` on is the start of a magic number and then zeros to the end of the file, as a crash
@@ -150,6 +170,9 @@ pub(super) enum Unpacked {
     Broken(String),
 }
 
+/// A piece of the content of a frame, and whether it is the last.
+type Piece<'p> = (&'p [u8], bool);
+
 /// Unpacks frames.
 pub(super) struct Unpacker {
     decoder: Decoder<'static>,
@@ -179,7 +202,7 @@ impl Unpacker {
         without_checksum: bool,
         take: &mut dyn FnMut(&[u8]) -> bool,
     ) -> io::Result<Unpacked> {
-        self.decoder.reinit()?;
+        self.start()?;
         let mut at = frame.range.start;
         let mut end = frame.range.end;
         if without_checksum {
@@ -194,27 +217,48 @@ impl Unpacker {
             end -= CHECKSUM_LENGTH;
         }
         loop {
-            let wanted = usize::try_from(end - at).map_or(PIECE, |left| left.min(PIECE));
-            let input = file.bytes(at, wanted)?;
-            let status = match self.decoder.run_on_buffers(input, &mut self.content) {
-                Ok(status) => status,
-                Err(e) => return Ok(Unpacked::Broken(e.to_string())),
+            let (content, is_done) = match self.go_on(file, &mut at, end)? {
+                Ok(step) => step,
+                Err(reason) => return Ok(Unpacked::Broken(reason)),
             };
-            at += status.bytes_read as u64;
-            if status.bytes_written > 0 && !take(&self.content[..status.bytes_written]) {
+            if !content.is_empty() && !take(content) {
                 return Ok(Unpacked::Stopped);
             }
-            if status.remaining == 0 {
+            if is_done {
                 return Ok(if at == end {
                     Unpacked::Whole
                 } else {
                     Unpacked::Broken(format!("it ends {} bytes early", end - at))
                 });
             }
-            if status.bytes_read == 0 && status.bytes_written == 0 {
-                return Ok(Unpacked::Broken("it goes on behind its end".to_owned()));
-            }
         }
+    }
+
+    /// Makes ready for another frame, of which [`Unpacker::go_on`] unpacks a piece at a time.
+    pub(super) fn start(&mut self) -> io::Result<()> {
+        self.decoder.reinit()
+    }
+
+    /// Unpacks one piece more of a frame, from `at` on, which is moved; and whether that was all of the frame, its
+    /// checksum included. The inner error is the reason for which it is not what was written.
+    pub(super) fn go_on(
+        &mut self,
+        file: &mut Window<'_>,
+        at: &mut u64,
+        end: u64,
+    ) -> io::Result<Result<Piece<'_>, String>> {
+        let wanted = usize::try_from(end.saturating_sub(*at)).map_or(PIECE, |left| left.min(PIECE));
+        let status = match self.decoder.run_on_buffers(file.bytes(*at, wanted)?, &mut self.content) {
+            Ok(status) => status,
+            Err(e) => return Ok(Err(e.to_string())),
+        };
+        *at += status.bytes_read as u64;
+        #[cfg(test)]
+        super::work::UNPACKED.add(status.bytes_written);
+        if status.remaining > 0 && status.bytes_read == 0 && status.bytes_written == 0 {
+            return Ok(Err("it goes on behind its end".to_owned()));
+        }
+        Ok(Ok((&self.content[..status.bytes_written], status.remaining == 0)))
     }
 }
 

@@ -1,44 +1,10 @@
 //! [`Lines`]: the rows of a file, whatever pieces it is read in.
 
-use std::io;
-
-use super::frames::{Step, Unpacked, Unpacker, step};
-use super::layout::Encoding;
-use super::window::Window;
-
 /// What is read of a file at once, in bytes.
 pub(super) const PIECE: usize = 256 << 10;
 
 /// No row is longer, in bytes: a small file that unpacks to one endless line must not take the memory of the machine.
 const LONGEST_ROW: usize = 1_000_000_000;
-
-/// Hands the rows from `start` to the end of a file that was read before to `take`, as long as it answers true.
-pub(super) fn read_rows(
-    file: &mut Window<'_>,
-    encoding: Encoding,
-    start: u64,
-    take: &mut dyn FnMut(&[u8]) -> bool,
-) -> io::Result<()> {
-    let mut lines = Lines::default();
-    let mut at = start;
-    if encoding == Encoding::Raw {
-        loop {
-            let piece = file.bytes(at, PIECE)?;
-            at += piece.len() as u64;
-            if piece.is_empty() || !lines.feed(piece, take) {
-                return Ok(());
-            }
-        }
-    }
-    let mut unpacker = Unpacker::new()?;
-    while let Step::Frame(frame) = step(file, at)? {
-        if unpacker.unpack(file, &frame, &mut |piece| lines.feed(piece, take))? != Unpacked::Whole {
-            return Ok(());
-        }
-        at = frame.range.end;
-    }
-    Ok(())
-}
 
 /// Cuts text that comes in pieces into lines.
 #[derive(Default)]

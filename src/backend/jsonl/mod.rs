@@ -2,6 +2,7 @@
 
 mod catalog;
 mod creation;
+mod cursor;
 mod disk;
 mod failure;
 mod files;
@@ -17,6 +18,8 @@ mod stored_log;
 #[cfg(test)]
 mod tests;
 mod window;
+#[cfg(test)]
+mod work;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +60,13 @@ pub use self::layout::Encoding;
 /// - **Listing** reads the first line and the last of each session on the page, and looks at every file's size and time:
 ///   its cost grows with the number of sessions, and not with their length. Looking for an id looks once into every
 ///   project folder.
+/// - **Reading in pages**, each from where one ended, costs as much as reading the log once, whatever the size of its
+///   batches, after one pass over it when it is first opened or was changed by another program. Logs that are not held in
+///   memory are gone on with from where a page ended: the store remembers up to 64 such places, in at most 32 MiB
+///   together, about 3 MiB for each that is inside a compressed batch. Where that is not enough, and for a frame with a
+///   window of more than 31 MiB, which this store does not write, a page unpacks its batch from the start.
+/// - **Checksums**: a compressed batch is verified whole before any of its rows is given out, when its file is first passed
+///   over and after each change by another program; and once more when a reader comes to its end.
 /// - [`Snapshot::activity`](crate::Snapshot::activity) is the time of the file, set by each append to a value above all
 ///   that this store has seen. [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the file.
 /// - Every open handle keeps a file open, every writer two more.
@@ -79,7 +89,8 @@ pub struct JsonlOptions {
     /// Default: [`Encoding::Zstd`].
     pub encoding: Encoding,
     /// The most memory for logs that were read, to be read again without their files, in bytes, about. A larger log is
-    /// read from its file each time, from near the place that is asked for. Default: 64 MiB.
+    /// read from its file each time, from where the last page ended or from near the place that is asked for; the memory
+    /// for such places comes on top, see [`JsonlStore`]. Default: 64 MiB.
     pub memo_bytes: usize,
 }
 

@@ -9,12 +9,9 @@ use super::frames::{Frame, Step, Unpacked, Unpacker, is_half_written, next_whole
 use super::layout::{Encoding, Generation};
 use super::lines::{Lines, PIECE, find_line_feed};
 use super::rows::{self, Row};
-use super::stored_log::Log;
+use super::stored_log::{Log, Place};
 use super::window::Window;
 use crate::log::{Seq, SessionHeader, SessionId};
-
-/// A frame whose content is larger is unpacked twice, once to check it and once for its rows, and never held whole.
-const LARGE_FRAME: usize = 16 << 20;
 
 /// A finished turn proves that what stands before it was stored whole.
 const TURN_END: &str = "turn/end";
@@ -177,13 +174,20 @@ struct Scan {
     turn_ends_behind: bool,
     /// The types behind the issue.
     behind: Vec<(Box<str>, Seq)>,
-    /// The content of a frame, kept for its memory.
-    text: Vec<u8>,
+}
+
+/// Where a pass stood before a frame.
+struct Before {
+    log: Place,
+    line: u64,
+    has_issue: bool,
+    turn_ends_behind: bool,
+    behind: usize,
 }
 
 impl Scan {
     fn new(log: Log, keep: usize) -> Self {
-        Self { log, keep, line: 1, issue: None, turn_ends_behind: false, behind: Vec::new(), text: Vec::new() }
+        Self { log, keep, line: 1, issue: None, turn_ends_behind: false, behind: Vec::new() }
     }
 
     /// Takes the row that stands from `start` to `end`.
@@ -225,37 +229,42 @@ impl Scan {
         }
     }
 
-    /// Takes the rows of a frame, all or, where the frame is broken, none; gives the reason then.
+    fn place(&self) -> Before {
+        Before {
+            log: self.log.place(),
+            line: self.line,
+            has_issue: self.issue.is_some(),
+            turn_ends_behind: self.turn_ends_behind,
+            behind: self.behind.len(),
+        }
+    }
+
+    fn go_back(&mut self, before: Before) {
+        self.log.go_back(before.log);
+        self.line = before.line;
+        if !before.has_issue {
+            self.issue = None;
+        }
+        self.turn_ends_behind = before.turn_ends_behind;
+        self.behind.truncate(before.behind);
+    }
+
+    /// Takes the rows of a frame, all or, where the frame is broken, none; gives the reason then. They are taken as they
+    /// are unpacked, so that no frame is held whole nor unpacked twice, and given back where its checksum, which stands
+    /// at its end, refutes them.
     fn frame(&mut self, file: &mut Window<'_>, unpacker: &mut Unpacker, frame: &Frame) -> io::Result<Option<String>> {
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        let unpacked = unpacker.unpack(file, frame, &mut |piece| {
-            text.extend_from_slice(piece);
-            text.len() <= LARGE_FRAME
-        })?;
+        let before = self.place();
         let mut lines = Lines::default();
         let Range { start, end } = frame.range;
-        match unpacked {
-            Unpacked::Broken(reason) => return Ok(Some(reason)),
-            Unpacked::Whole => {
-                lines.feed(&text, &mut |row| {
-                    self.row(row, start, end);
-                    true
-                });
-                self.text = text;
-            }
-            Unpacked::Stopped => {
-                drop(text);
-                if let Unpacked::Broken(reason) = unpacker.unpack(file, frame, &mut |_| true)? {
-                    return Ok(Some(reason));
-                }
-                unpacker.unpack(file, frame, &mut |piece| {
-                    lines.feed(piece, &mut |row| {
-                        self.row(row, start, end);
-                        true
-                    })
-                })?;
-            }
+        let unpacked = unpacker.unpack(file, frame, &mut |piece| {
+            lines.feed(piece, &mut |row| {
+                self.row(row, start, end);
+                true
+            })
+        })?;
+        if let Unpacked::Broken(reason) = unpacked {
+            self.go_back(before);
+            return Ok(Some(reason));
         }
         if !lines.is_complete() {
             self.line += 1;

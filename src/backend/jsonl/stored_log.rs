@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::cursor::{Cursor, Cursors};
 use super::disk::DiskFile;
 use super::failure::Damage;
 use super::layout::Encoding;
-use super::lines::{PIECE, read_rows};
 use super::rows;
-use super::window::Window;
+use super::writer::Batch;
 use crate::log::{Seq, SessionEvent, SessionHeader};
 use crate::seam::checks;
 
-/// A slice is read from a place at most this many bytes before it, or from the start of its frame.
+/// A slice that no cursor stands before is read from a place at most about this many bytes before it, or from the start
+/// of its frame.
 const MARK_EVERY: u64 = 256 << 10;
 
 /// A log, as one pass over its file found it.
@@ -36,6 +38,19 @@ pub(super) struct Log {
     /// All events, where they are few enough to be kept.
     events: Option<Vec<SessionEvent>>,
     /// What the events take in memory, about, in bytes.
+    event_bytes: usize,
+    /// One for all that grew from the same pass over the file, or from the same creation, by appends of this store: each
+    /// is the start of the next, byte by byte. After any other change the file is passed over again, and this is another.
+    origin: Arc<()>,
+}
+
+/// Where a log stood.
+pub(super) struct Place {
+    count: u64,
+    end: u64,
+    last_time: Option<i64>,
+    inherited: u64,
+    marks: usize,
     event_bytes: usize,
 }
 
@@ -62,6 +77,32 @@ impl Log {
             marks: Vec::new(),
             events: Some(Vec::new()),
             event_bytes: 0,
+            origin: Arc::default(),
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place {
+            count: self.count,
+            end: self.end,
+            last_time: self.last_time,
+            inherited: self.inherited,
+            marks: self.marks.len(),
+            event_bytes: self.event_bytes,
+        }
+    }
+
+    /// Forgets what was added since.
+    pub(super) fn go_back(&mut self, place: Place) {
+        self.count = place.count;
+        self.end = place.end;
+        self.last_time = place.last_time;
+        self.inherited = place.inherited;
+        self.marks.truncate(place.marks);
+        self.first_required.retain(|_, seq| seq.get() < place.count);
+        if let Some(events) = &mut self.events {
+            events.truncate(usize::try_from(place.count).unwrap_or(usize::MAX));
+            self.event_bytes = place.event_bytes;
         }
     }
 
@@ -75,11 +116,16 @@ impl Log {
         512 + self.event_bytes + self.marks.len() * size_of::<Mark>() + self.first_required.len() * 64
     }
 
-    /// The same log after a batch that was written from its end to `end`; events beyond `keep` bytes are not held.
-    pub(super) fn extend(&mut self, batch: &[SessionEvent], end: u64, keep: usize) {
-        self.mark(self.end);
-        batch.iter().for_each(|event| self.add(event, keep));
-        self.end = end;
+    /// The same log after `events`, which were written at its end as `batch`; events beyond `keep` bytes are not held.
+    pub(super) fn extend(&mut self, events: &[SessionEvent], batch: &Batch, keep: usize) {
+        let mut places = batch.places.iter().peekable();
+        for (index, event) in events.iter().enumerate() {
+            if let Some((_, offset)) = places.next_if(|(at, _)| *at == index) {
+                self.mark(self.end + offset);
+            }
+            self.add(event, keep);
+        }
+        self.end += batch.bytes.len() as u64;
         self.torn = 0;
     }
 
@@ -124,11 +170,13 @@ impl Log {
         }
     }
 
-    /// Reads a slice that lies inside the log, from the file where the events are not held.
+    /// Reads a slice that lies inside the log, from the file where the events are not held: from where a cursor stands, or
+    /// else from the last mark before it.
     pub(super) fn slice(
         &self,
         file: &dyn DiskFile,
         range: Range<u64>,
+        cursors: &Cursors,
     ) -> io::Result<Result<Vec<SessionEvent>, Damage>> {
         if let Some(events) = &self.events {
             return Ok(Ok(events[range.start as usize..range.end as usize].to_vec()));
@@ -140,22 +188,55 @@ impl Log {
         let Some(mark) = behind.checked_sub(1).and_then(|at| self.marks.get(at)) else {
             return Ok(Err(changed(range.start)));
         };
-        let mut slice = Slice {
-            version: self.header.version(),
-            next: mark.seq,
-            range: range.clone(),
-            events: Vec::with_capacity((range.end - range.start) as usize),
-            damage: None,
+        let mut cursor = match cursors.take(&self.origin, mark.seq..=range.start) {
+            Some(cursor) => cursor,
+            None => Cursor::new(mark.seq, mark.offset, self.encoding),
         };
-        let mut file = Window::new(file, self.end, PIECE);
-        read_rows(&mut file, self.encoding, mark.offset, &mut |row| slice.take(row))?;
-        if let Some(damage) = slice.damage {
-            return Ok(Err(damage));
+        let read = self.read(&mut cursor, file, &range)?;
+        // One that met anything unexpected is not gone on with.
+        if read.is_ok() {
+            cursors.put(&self.origin, cursor);
         }
-        if slice.next < range.end {
-            return Ok(Err(changed(slice.next)));
+        Ok(read)
+    }
+
+    fn read(
+        &self,
+        cursor: &mut Cursor,
+        file: &dyn DiskFile,
+        range: &Range<u64>,
+    ) -> io::Result<Result<Vec<SessionEvent>, Damage>> {
+        let mut events = Vec::with_capacity((range.end - range.start) as usize);
+        let mut rows = cursor.rows(file, self.end);
+        let mut next = rows.seq();
+        while next < range.end {
+            let row = match rows.next()? {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(Err(changed(next))),
+                Err(reason) => return Ok(Err(unpacks_no_more(next, &reason))),
+            };
+            let row = match rows::parse(row, self.header.version()) {
+                Ok(row) => row,
+                Err(e) => return Ok(Err(Damage { seq: Some(next), offset: None, reason: e.to_string() })),
+            };
+            for event in row.events() {
+                if event.seq().get() != next {
+                    return Ok(Err(changed(next)));
+                }
+                if range.contains(&next) {
+                    events.push(event.clone());
+                }
+                next += 1;
+            }
+            // The next slice may start inside this row.
+            if next <= range.end {
+                rows.pass(next);
+            }
         }
-        Ok(Ok(slice.events))
+        Ok(match rows.finish()? {
+            Ok(()) => Ok(events),
+            Err(reason) => Err(unpacks_no_more(next, &reason)),
+        })
     }
 }
 
@@ -165,35 +246,7 @@ fn changed(seq: u64) -> Damage {
     Damage { seq: Some(seq), offset: None, reason }
 }
 
-/// The events of a range, collected from the rows that hold them.
-struct Slice {
-    version: u32,
-    next: u64,
-    range: Range<u64>,
-    events: Vec<SessionEvent>,
-    damage: Option<Damage>,
-}
-
-impl Slice {
-    /// Takes a row; whether more are wanted.
-    fn take(&mut self, row: &[u8]) -> bool {
-        let parsed = match rows::parse(row, self.version) {
-            Ok(parsed) => parsed,
-            Err(e) => {
-                self.damage = Some(Damage { seq: Some(self.next), offset: None, reason: e.to_string() });
-                return false;
-            }
-        };
-        for event in parsed.events() {
-            if event.seq().get() != self.next {
-                self.damage = Some(changed(self.next));
-                return false;
-            }
-            if self.range.contains(&self.next) {
-                self.events.push(event.clone());
-            }
-            self.next += 1;
-        }
-        self.next < self.range.end
-    }
+/// A frame that was whole when the log was read last.
+fn unpacks_no_more(seq: u64, reason: &str) -> Damage {
+    Damage { seq: Some(seq), offset: None, reason: format!("the frame does not unpack any more: {reason}") }
 }

@@ -1,5 +1,6 @@
 //! The store over file systems that count, fail, or do not tell upper from lower case.
 
+mod paging;
 mod watch;
 
 use std::io;

@@ -26,17 +26,38 @@ pub(super) fn header_bytes(
     encoded(line, encoding, packer, context)
 }
 
-/// The bytes of a batch of a log of format `version`.
-pub(super) fn batch_bytes(
+/// How far apart the places are that are noted in a batch of text, in bytes, at the least.
+const PLACE_EVERY: usize = 16 << 10;
+
+/// What is written for some events.
+pub(super) struct Batch {
+    pub(super) bytes: Vec<u8>,
+    /// Where reading can start: the index of an event, and the place of its row in the bytes. In a frame only the first.
+    pub(super) places: Vec<(usize, u64)>,
+}
+
+/// A batch of a log of format `version`.
+pub(super) fn batch(
     events: &[SessionEvent],
     version: u32,
     encoding: Encoding,
     packer: &Packer,
     context: &Context<'_>,
-) -> Result<Vec<u8>> {
+) -> Result<Batch> {
     let mut text = String::with_capacity(events.iter().map(|event| event.data().as_str().len() + 128).sum());
-    events.iter().for_each(|event| rows::write(&mut text, event, version));
-    encoded(text, encoding, packer, context)
+    let mut places = Vec::new();
+    let mut next_place = 0;
+    for (index, event) in events.iter().enumerate() {
+        if text.len() >= next_place {
+            places.push((index, text.len() as u64));
+            next_place = match encoding {
+                Encoding::Raw => text.len() + PLACE_EVERY,
+                Encoding::Zstd => usize::MAX,
+            };
+        }
+        rows::write(&mut text, event, version);
+    }
+    Ok(Batch { bytes: encoded(text, encoding, packer, context)?, places })
 }
 
 fn encoded(text: String, encoding: Encoding, packer: &Packer, context: &Context<'_>) -> Result<Vec<u8>> {

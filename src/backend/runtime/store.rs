@@ -37,7 +37,7 @@ impl<S: Storage> Runtime<S> {
         }
     }
 
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", all(test, feature = "jsonl")))]
     pub(crate) fn storage(&self) -> &S {
         &self.shared.storage
     }
