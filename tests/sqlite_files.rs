@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use session_persistence::{
-    CreateOptions, ErrorKind, ListQuery, SeqRange, SessionEvent, SessionHeader, SessionId, SessionPersistence,
-    SqliteOptions, SqliteStore,
+    CreateOptions, ErrorKind, ListQuery, OpenOptions, SeqRange, SessionEvent, SessionHeader, SessionId,
+    SessionPersistence, SqliteOptions, SqliteStore,
 };
 
 fn put(store: &SqliteStore, name: &str) {
@@ -285,4 +285,36 @@ fn a_file_that_is_replaced_or_removed_under_an_open_store_is_told_and_nothing_is
             }
         }
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_is_opened_through_a_link_has_the_same_owners() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    fs::create_dir(folder.path().join("elsewhere")).unwrap();
+    let link = folder.path().join("elsewhere/link.db");
+    put(&SqliteStore::open(&path).unwrap(), "s");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let (named, linked) = (SqliteStore::open(&path).unwrap(), SqliteStore::open(&link).unwrap());
+    let id = SessionId::new("s").unwrap();
+    let writer = named.open(&id, OpenOptions::write()).unwrap();
+    assert_eq!(linked.open(&id, OpenOptions::write()).unwrap_err().kind(), ErrorKind::AlreadyOwned);
+    assert_eq!(linked.remove(&id).unwrap_err().kind(), ErrorKind::AlreadyOwned);
+    writer.close().unwrap();
+    assert!(linked.remove(&id).unwrap());
+    assert_eq!(content(&folder.path().join("elsewhere")).len(), 1, "nothing stands beside the link");
+}
+
+#[test]
+fn the_order_of_activity_never_goes_back_when_the_newest_session_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
+    put(&store, "a");
+    put(&store, "b");
+    let activity = |name: &str| store.stat(&SessionId::new(name).unwrap()).unwrap().unwrap().activity;
+    let newest = activity("b");
+    assert!(store.remove(&SessionId::new("b").unwrap()).unwrap());
+    put(&store, "c");
+    assert!(activity("c") > newest);
 }

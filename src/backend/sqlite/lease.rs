@@ -127,3 +127,33 @@ fn holder(file: &mut File) -> Holder {
     }
     read_record(&record)
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_file_that_was_opened_before_it_was_given_up_locks_nothing_and_harms_no_later_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("s.db");
+        let locks = Locks::beside(&database);
+        let context = Context::store(&database);
+        let id = SessionId::new("s").unwrap();
+        let path = folder.path().join("s.db-locks/7.lock");
+
+        let first = locks.take(7, &id, &context).unwrap();
+        let late = File::open(&path).unwrap();
+        drop(first);
+        assert!(!path.exists(), "a lock that is given up leaves nothing behind");
+        let second = locks.take(7, &id, &context).unwrap();
+        late.try_lock().unwrap();
+        assert!(!is_in_place(&late, &path).unwrap());
+        drop(late);
+        assert!(path.exists());
+        assert!(
+            matches!(locks.take(7, &id, &context), Err(Error::AlreadyOwned { holder, .. }) if holder.process == std::process::id())
+        );
+        drop(second);
+        locks.take(7, &id, &context).unwrap();
+    }
+}
