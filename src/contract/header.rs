@@ -43,7 +43,7 @@ pub fn a_plain_header_comes_back(fixture: &dyn Fixture) {
 
 pub fn a_header_with_every_field_comes_back(fixture: &dyn Fixture) {
     let header = sample::header_created_at("s", (1 << 53) - 1)
-        .with_cwd("/work/ü \"quoted\" \\ 😀")
+        .with_cwd("/srv/ü \"quoted\" \\ 😀")
         .with_parent_session("a parent that is stored nowhere")
         .with_seed()
         .with_origin(Origin::Subagent)

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::json::{NotLossless, push_string};
 use super::map_key::{Keys, MapKey};
+use super::number::{decimal, is_exact_signed, is_exact_unsigned};
 
 /// Deeper values would risk the stack of the thread, which the value's own `Serialize` uses as well.
 const MAX_DEPTH: usize = 500;
@@ -113,9 +114,7 @@ impl Writer {
     }
 
     fn signed(&mut self, v: i128) -> Result<(), Failure> {
-        // 2^127 as a double saturates back to i128::MAX, which would compare equal.
-        let double = v as f64;
-        if double >= 2f64.powi(127) || double as i128 != v {
+        if !is_exact_signed(v) {
             return Err(Failure::new(INEXACT));
         }
         self.out.push_str(itoa::Buffer::new().format(v));
@@ -123,8 +122,7 @@ impl Writer {
     }
 
     fn unsigned(&mut self, v: u128) -> Result<(), Failure> {
-        let double = v as f64;
-        if double >= 2f64.powi(128) || double as u128 != v {
+        if !is_exact_unsigned(v) {
             return Err(Failure::new(INEXACT));
         }
         self.out.push_str(itoa::Buffer::new().format(v));
@@ -174,18 +172,6 @@ impl Writer {
         self.out.push_str(raw.get());
         Ok(())
     }
-}
-
-/// The digits and the power of ten of a decimal number, so that two spellings of one number compare equal.
-fn decimal(text: &str) -> (bool, String, i64) {
-    let (negative, text) = text.strip_prefix('-').map_or((false, text), |t| (true, t));
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    let mut power = exponent.parse::<i64>().unwrap_or(i64::MAX).saturating_sub(fraction.len() as i64);
-    let trimmed = digits.trim_end_matches('0');
-    power = power.saturating_add((digits.len() - trimmed.len()) as i64);
-    (negative, trimmed.trim_start_matches('0').to_owned(), power)
 }
 
 /// An array or object being written.

@@ -7,6 +7,7 @@ mod id;
 mod json;
 mod lossless;
 mod map_key;
+mod number;
 pub(crate) mod packed;
 pub mod payload;
 mod seq;
