@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::json::{NotLossless, push_string};
 use super::map_key::{Keys, MapKey};
 use super::number::{decimal, is_exact_signed, is_exact_unsigned};
+use super::path::{self, Step};
 
 /// Deeper values would risk the stack of the thread, which the value's own `Serialize` uses as well.
 const MAX_DEPTH: usize = 500;
@@ -37,12 +38,6 @@ pub(super) struct Writer {
 #[derive(Debug)]
 pub(super) struct Failure(Box<(Vec<Step>, String)>);
 
-#[derive(Debug)]
-pub(super) enum Step {
-    Key(String),
-    Index(usize),
-}
-
 impl Failure {
     pub(super) fn new(reason: impl Into<String>) -> Self {
         Self(Box::new((Vec::new(), reason.into())))
@@ -55,29 +50,8 @@ impl Failure {
 
     fn into_not_lossless(self) -> NotLossless {
         let (steps, reason) = *self.0;
-        let mut path = String::new();
-        for step in steps.iter().rev() {
-            match step {
-                Step::Index(i) => path.push_str(&format!("[{i}]")),
-                Step::Key(key) if is_plain(key) => {
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
-                    path.push_str(key);
-                }
-                Step::Key(key) => {
-                    path.push('[');
-                    push_string(&mut path, key);
-                    path.push(']');
-                }
-            }
-        }
-        NotLossless::new(path, reason)
+        NotLossless::new(path::of(&steps), reason)
     }
-}
-
-fn is_plain(key: &str) -> bool {
-    !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b == b'-')
 }
 
 impl Display for Failure {

@@ -9,6 +9,7 @@ mod lossless;
 mod map_key;
 mod number;
 pub(crate) mod packed;
+mod path;
 pub mod payload;
 mod seq;
 #[cfg(feature = "sqlite")]
