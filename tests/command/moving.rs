@@ -230,3 +230,44 @@ fn of_many_imports_of_one_log_at_once_none_fails() {
     }
     assert_eq!(imported, 1);
 }
+
+#[test]
+fn an_import_of_a_root_that_is_killed_half_way_is_finished_by_the_next() {
+    use std::io::BufRead as _;
+    let folder = Folder::new();
+    let ids: Vec<_> = (0..60).map(|i| format!("session-{i:02}")).collect();
+    for id in &ids {
+        std::fs::create_dir_all(folder.path("logs")).unwrap();
+        folder.write(&format!("logs/{id}.jsonl"), log(id, 40));
+    }
+    let mut import = folder.command();
+    import.args(["--store", "jsonl:root", "import"]).args(ids.iter().map(|id| format!("logs/{id}.jsonl")));
+    Run::of(&mut import).done();
+    let source =
+        || folder.content().into_iter().filter(|(path, _)| path.starts_with(folder.path("root"))).collect::<Vec<_>>();
+    let before = source();
+    for store in ["sqlite:killed.db", "jsonl+raw:killed"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sessions"))
+            .args(["--store", store, "import", "root"])
+            .current_dir(folder.path("."))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let told = std::io::BufReader::new(child.stdout.take().unwrap()).lines().next();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(told.is_none_or(|line| line.unwrap().starts_with("imported")));
+        let listed = folder.run(&["--store", store, "list", "--json"]).done();
+        for session in objects(&listed) {
+            assert_eq!(session["eventCount"], 40, "what is there is whole: {session:?}");
+        }
+        folder.run(&["--store", store, "import", "root"]).done();
+        let again = folder.run(&["--store", store, "import", "root"]).done();
+        assert!(again.lines().count() == ids.len() && again.lines().all(|l| l.starts_with("unchanged")), "{again}");
+        for id in &ids {
+            assert_eq!(folder.run(&["--store", store, "export", id]).done(), log(id, 40));
+        }
+    }
+    assert!(source() == before, "the source stays as it is");
+}
