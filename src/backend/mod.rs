@@ -10,9 +10,9 @@ mod sqlite;
 #[cfg(feature = "jsonl")]
 pub use jsonl::{Encoding, JsonlOptions, JsonlStore};
 pub use memory::MemoryStore;
-#[cfg(feature = "sqlite")]
-pub(crate) use sqlite::SQLITE_APPLICATION_ID;
 #[cfg(feature = "cli")]
 pub(crate) use sqlite::sql;
+#[cfg(feature = "sqlite")]
+pub(crate) use sqlite::{DSH_APPLICATION_ID, Mode, SQLITE_APPLICATION_ID, open_read_only};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};

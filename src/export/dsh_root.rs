@@ -6,7 +6,7 @@ use super::copy::copy_one;
 use super::listed::for_each_listed;
 use super::{ImportError, ImportOptions, Imported, Tally};
 use crate::JsonlStore;
-use crate::seam::{Error, ListOrder, SessionPersistence};
+use crate::seam::{Error, ListOrder, ListQuery, SessionPersistence};
 
 /// Imports the sessions of a folder in the layout of DeepSeek Harness, which is that of [`JsonlStore`] too: each by the
 /// rules of [`copy`](super::copy()), those with the oldest last event first. Sessions that cannot be read are told as
@@ -43,9 +43,8 @@ pub(super) fn find_root(path: &Path) -> Result<Root, ImportError> {
         Error::UnsupportedStore { reason, .. } => foreign(&reason),
         other => unlisted(&name, other),
     })?;
-    let mut is_empty = true;
-    for_each_listed(&sessions, ListOrder::Created, |_| is_empty = false).map_err(|e| unlisted(&name, e))?;
-    if is_empty {
+    let first = sessions.list(&ListQuery::default().with_limit(1)).map_err(|e| unlisted(&name, e))?;
+    if first.items.is_empty() {
         return Err(foreign("it holds none"));
     }
     Ok(Root { name, sessions })

@@ -18,6 +18,8 @@ pub(crate) struct Pages<'a> {
     /// Unknown for a backend that would have to read the log to count it.
     end: Option<u64>,
     length: u64,
+    /// How many more events are wanted.
+    left: u64,
     done: bool,
 }
 
@@ -29,17 +31,13 @@ impl<'a> Pages<'a> {
             (Some(bytes), Some(count)) if count > 0 => fitting(bytes / count + ENVELOPE_BYTES),
             _ => 16,
         };
-        Self { handle, next: start, end: snapshot.event_count, length, done: false }
+        Self { handle, next: start, end: snapshot.event_count, length, left: u64::MAX, done: false }
     }
 
     /// The same pages, of `count` events in all at most.
     #[cfg(feature = "cli")]
     pub(crate) fn up_to(mut self, count: u64) -> Self {
-        let end = self.next.saturating_add(count);
-        match &mut self.end {
-            Some(known) => *known = end.min(*known),
-            None => self.length = self.length.min(count),
-        }
+        self.left = count;
         self
     }
 
@@ -51,7 +49,7 @@ impl<'a> Pages<'a> {
     pub(crate) fn next_page(&mut self) -> Result<Vec<SessionEvent>> {
         while !self.done {
             let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(self.next));
-            let length = self.length.min(left);
+            let length = self.length.min(left).min(self.left);
             if length == 0 {
                 break;
             }
@@ -68,6 +66,7 @@ impl<'a> Pages<'a> {
     fn accept(&mut self, events: Vec<SessionEvent>, asked: u64) -> Result<Vec<SessionEvent>> {
         let found = events.len() as u64;
         self.next += found;
+        self.left = self.left.saturating_sub(found);
         match self.end {
             None => self.done = found < asked,
             Some(end) if found == 0 => {
@@ -186,5 +185,24 @@ mod tests {
         let (next, result) = read(&log(10_000, u64::MAX), Some(10_001), 0);
         assert_eq!(next, 10_000);
         assert!(matches!(result, Err(Error::Corruption { seq: Some(seq), .. }) if seq.get() == 10_000));
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn no_more_events_are_read_than_are_wanted_whether_their_count_is_known_or_not() {
+        let sound = log(10_000, u64::MAX);
+        for told in [Some(10_000), None] {
+            let mut snapshot = Snapshot::new(sound.header.clone(), Revision::new("r"), &Vocabulary::v3());
+            snapshot.event_count = told;
+            let mut pages = Pages::new(&sound, &snapshot, 100).up_to(300);
+            let mut read = 0;
+            loop {
+                match pages.next_page().unwrap().len() {
+                    0 => break,
+                    found => read += found,
+                }
+            }
+            assert_eq!(read, 300, "{told:?}");
+        }
     }
 }

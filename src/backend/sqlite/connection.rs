@@ -131,10 +131,7 @@ impl ManageConnection for Reading {
 
     fn connect(&self) -> Result<Reader, rusqlite::Error> {
         let counted = Counted::new(&self.open);
-        // Not opened read-only: the last connection to close would then leave the files beside the database behind.
-        let connection = open(&self.path, self.busy_timeout)?;
-        connection.pragma_update(None, "query_only", true)?;
-        Ok(Reader { connection, _counted: counted })
+        Ok(Reader { connection: open_reading(&self.path, self.busy_timeout)?, _counted: counted })
     }
 
     fn is_valid(&self, reader: &mut Reader) -> Result<(), rusqlite::Error> {
@@ -144,6 +141,14 @@ impl ManageConnection for Reading {
     fn has_broken(&self, _: &mut Reader) -> bool {
         false
     }
+}
+
+/// Opens a connection that reads. Not as a read-only one: the last connection to close would then leave the files beside
+/// the database behind.
+pub(super) fn open_reading(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
+    let connection = open(path, busy_timeout)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
 }
 
 /// Opens the one connection that writes.

@@ -9,6 +9,7 @@ mod schema;
 mod session_row;
 #[cfg(feature = "cli")]
 pub(crate) mod sql;
+mod uri;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ use self::failure::Context;
 use self::lease::{Lease, Locks};
 use self::row::SessionKey;
 pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
+pub(crate) use self::schema::DSH_APPLICATION_ID;
+pub(crate) use self::uri::{Mode, open_read_only};
 use self::writer::Writer;
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};

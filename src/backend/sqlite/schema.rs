@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
 
 use super::failure::Context;
+use super::uri::{Mode, open_read_only};
 use crate::private;
 use crate::seam::{Error, Result};
 
@@ -18,8 +19,11 @@ pub(crate) const APPLICATION_ID: i64 = 0x5365_5065;
 /// `PRAGMA user_version` of the schema that this build reads and writes.
 const VERSION: i64 = 1;
 
-/// `PRAGMA application_id` of the databases of DeepSeek Harness: their sessions, and their search index.
-const DSH_APPLICATION_IDS: [i64; 2] = [0x4453_4850, 0x4453_4851];
+/// `PRAGMA application_id` of the databases in which DeepSeek Harness keeps sessions.
+pub(crate) const DSH_APPLICATION_ID: i64 = 0x4453_4850;
+
+/// `PRAGMA application_id` of its search indexes.
+const DSH_SEARCH_APPLICATION_ID: i64 = 0x4453_4851;
 
 /// A page holds about eight events of the usual size. In measurements 8 KiB wrote and read faster than 4 KiB, and larger
 /// pages made single commits slower.
@@ -102,20 +106,16 @@ pub(super) fn check_file(path: &Path) -> Result<()> {
     }
     // Seen as it lies there a database may look malformed while its newest pages are still in the WAL: then a connection
     // that knows the WAL decides. A foreign database is told by the first and never touched by the second.
-    let seen = open(&uri(path, "immutable=1"), &context).and_then(|connection| identity(&connection, &context));
+    let open = |mode| open_read_only(path, mode).map_err(|e| context.sqlite(e));
+    let seen = open(Mode::Immutable).and_then(|connection| identity(&connection, &context));
     let found = match seen {
         Ok(found) => found,
         Err(_) if has_wal(path, &context)? => {
-            open(&uri(path, "mode=ro"), &context).and_then(|connection| identity(&connection, &context))?
+            open(Mode::WithWal).and_then(|connection| identity(&connection, &context))?
         }
         Err(malformed) => return Err(malformed),
     };
     check(found, &context)
-}
-
-fn open(uri: &str, context: &Context<'_>) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(uri, flags).map_err(|e| context.sqlite(e))
 }
 
 /// The application and the version that a database names.
@@ -137,19 +137,7 @@ fn check((application, version): (i64, i64), context: &Context<'_>) -> Result<()
             "it is a store of version {version}, and this build knows version {VERSION}; use a newer build"
         )),
         APPLICATION_ID => refuse(format!("it is a store of version {version}, which was never released")),
-        id if DSH_APPLICATION_IDS.contains(&id) => refuse("it is a database of DeepSeek Harness".to_owned()),
+        DSH_APPLICATION_ID | DSH_SEARCH_APPLICATION_ID => refuse("it is a database of DeepSeek Harness".to_owned()),
         _ => refuse("it is a SQLite database of another program".to_owned()),
     }
-}
-
-/// A URI for an absolute path. With `immutable=1` SQLite reads the file as it is: no lock, no file beside it.
-fn uri(path: &Path, query: &str) -> String {
-    let mut uri = String::from("file://");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => uri.push(char::from(*byte)),
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri + "?" + query
 }

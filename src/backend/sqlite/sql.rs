@@ -6,8 +6,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::{Batch, Connection, ErrorCode, OpenFlags, Statement};
+use rusqlite::{Batch, Connection, ErrorCode, Statement};
 
+use super::connection::open_reading;
 use super::failure::Context;
 use crate::seam::{Error, Result};
 
@@ -101,13 +102,8 @@ fn refused(reason: &str) -> Error {
 }
 
 fn connect(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
-    // Not opened read-only: the last connection to close would then leave the files beside the database behind.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(busy_timeout)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    let mut connection = open_reading(path, busy_timeout)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.pragma_update(None, "query_only", true)?;
     connection.authorizer(Some(
         |context: AuthContext<'_>| {
             if reads(context.action) { Authorization::Allow } else { Authorization::Deny }

@@ -1,22 +1,18 @@
 //! [`Source`]: a database that is read without a trace.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 use tempfile::TempDir;
 
 use super::Schema;
-use crate::backend;
+use crate::backend::{self, Mode, open_read_only};
 use crate::export::ImportError;
-
-/// What marks a database as one of DeepSeek Harness: `DSHP`.
-const DSH: i64 = 0x4453_4850;
 
 /// What SQLite keeps beside a database that holds changes of it.
 const BESIDE: [&str; 2] = ["-wal", "-journal"];
@@ -47,7 +43,7 @@ impl Source {
         let name = path.display().to_string();
         let unreadable = |source| ImportError::Unreadable { file: name.clone(), source };
         let real = fs::canonicalize(path).map_err(unreadable)?;
-        let connection = open(&real).map_err(|e| unreadable(io::Error::other(e)))?;
+        let connection = open_read_only(&real, Mode::Immutable).map_err(|e| unreadable(io::Error::other(e)))?;
         let number = |pragma| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
         let application = match number("PRAGMA application_id") {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Ok(Found::NoDatabase),
@@ -60,7 +56,7 @@ impl Source {
             let reason = "is a store of sessions; copy from it (`sessions --store THIS copy --to THAT`)";
             return Ok(Found::Other(reason.to_owned()));
         }
-        if application != DSH {
+        if application != backend::DSH_APPLICATION_ID {
             return Ok(Found::Other(format!(
                 "is an SQLite database of another program (application id {application:#010x}), which holds no sessions \
                  that are known here"
@@ -76,7 +72,7 @@ impl Source {
         let copy = if stamp.has_changes_beside() { Some(copy(&real, &stamp).map_err(unreadable)?) } else { None };
         let connection = match &copy {
             Some(folder) => Connection::open(folder.path().join(COPY)),
-            None => open(&real),
+            None => open_read_only(&real, Mode::Immutable),
         };
         let connection = connection.and_then(|connection| {
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -132,24 +128,6 @@ impl Source {
         let reason = "was written by another program while it was read; close that program and import again";
         Err(self.foreign(reason.to_owned()))
     }
-}
-
-/// Opens a database that nobody writes, without a lock and without a file beside it.
-fn open(real: &Path) -> rusqlite::Result<Connection> {
-    let mut uri = "file://".to_owned();
-    if cfg!(windows) {
-        uri.push('/');
-    }
-    for byte in real.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'\\' if cfg!(windows) => uri.push('/'),
-            b'/' | b'.' | b'-' | b'_' => uri.push((*byte).into()),
-            b if b.is_ascii_alphanumeric() => uri.push((*b).into()),
-            b => write!(uri, "%{b:02X}").expect("a String takes any text"),
-        }
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(uri + "?immutable=1", flags)
 }
 
 const COPY: &str = "copy.db";
