@@ -90,9 +90,9 @@ pub use crate::log::{
     SessionId, SurfaceOp, Vocabulary, payload, text,
 };
 pub use crate::seam::{
-    Access, CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page,
-    Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot, Source, TornTail,
-    checks,
+    Access, CreateOptions, Cursor, Durability, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery,
+    OpenOptions, Page, Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot,
+    Source, TornTail, WriteFailure, checks,
 };
 
 /// The README's programs run as tests.

@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::place::Place;
 use super::record::{Record, print_line, unreadable};
 use super::screen::{AnsiColor, BOLD, Screen, Style, color, note, visible};
+use super::stat::holder;
 use super::table::{Cell, Column, Table};
 use super::time;
 use crate::log::{Origin, SessionHeader};
@@ -107,7 +108,7 @@ fn print_table(screen: &mut Screen, snapshots: &[Snapshot]) -> std::io::Result<(
         let name = if state.is_some() { color(AnsiColor::Red) } else { BOLD };
         let (remark, style) = match (&snapshot.owner, state) {
             (_, Some(state)) => (state, color(AnsiColor::Red)),
-            (Some(owner), None) => (format!("in use by process {}", owner.process), color(AnsiColor::Green)),
+            (Some(owner), None) => (format!("in use by {}", holder(owner)), color(AnsiColor::Green)),
             (None, None) => (header.and_then(descent).unwrap_or_default(), Style::new()),
         };
         table.push(vec![

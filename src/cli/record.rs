@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::screen::Screen;
 use crate::log::Origin;
-use crate::seam::{Holder, SessionState, Snapshot};
+use crate::seam::{Holder, SessionState, Snapshot, WriteFailure};
 
 /// One session as one JSON object: every key is always there, `null` where nothing is known, except `state`, which is
-/// there only where the session cannot be interpreted, and `tornTail`, only where there is one.
+/// there only where the session cannot be interpreted, and `tornTail` and `lastFailure`, only where there is one.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record<'a> {
@@ -26,11 +26,22 @@ pub(super) struct Record<'a> {
     size_bytes: Option<u64>,
     last_time: Option<i64>,
     revision: &'a str,
-    owner: Option<Owner>,
+    written_at: Option<i64>,
+    owner: Option<Owner<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     torn_tail: Option<Torn>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure: Option<Failed<'a>>,
+}
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    at: i64,
+    operation: &'a str,
+    kind: &'a str,
+    message: &'a str,
 }
 
 #[derive(Serialize)]
@@ -40,8 +51,9 @@ struct Torn {
 }
 
 #[derive(Serialize)]
-struct Owner {
+struct Owner<'a> {
     process: u32,
+    host: &'a str,
     since: i64,
 }
 
@@ -62,9 +74,11 @@ impl<'a> Record<'a> {
             size_bytes: snapshot.size_bytes,
             last_time: snapshot.last_time,
             revision: snapshot.revision.as_str(),
+            written_at: snapshot.written_at,
             owner: snapshot.owner.as_ref().map(Owner::of),
             state: unreadable(snapshot),
             torn_tail: snapshot.torn_tail.map(|t| Torn { seq: t.seq, bytes: t.bytes }),
+            last_failure: snapshot.last_failure.as_ref().map(Failed::of),
         }
     }
 
@@ -73,9 +87,16 @@ impl<'a> Record<'a> {
     }
 }
 
-impl Owner {
-    fn of(holder: &Holder) -> Self {
-        Self { process: holder.process, since: holder.since }
+impl<'a> Failed<'a> {
+    fn of(failure: &'a WriteFailure) -> Self {
+        let WriteFailure { at, operation, kind, message } = failure;
+        Self { at: *at, operation, kind: kind.name(), message }
+    }
+}
+
+impl<'a> Owner<'a> {
+    fn of(holder: &'a Holder) -> Self {
+        Self { process: holder.process, host: &holder.host, since: holder.since }
     }
 }
 

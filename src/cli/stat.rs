@@ -11,7 +11,7 @@ use super::record::{Record, unreadable};
 use super::screen::{DIM, Screen, visible};
 use super::time;
 use crate::log::SessionId;
-use crate::seam::{Error, Snapshot};
+use crate::seam::{Error, Holder, Snapshot, WriteFailure};
 
 /// Tell what is known of one session without reading its events
 #[derive(Args)]
@@ -46,6 +46,15 @@ impl Stat {
     }
 }
 
+/// Who writes a session, for a person.
+pub(super) fn holder(holder: &Holder) -> String {
+    match (holder.process, &*holder.host) {
+        (0, _) => "another program".to_owned(),
+        (process, "") => format!("process {process}"),
+        (process, host) => format!("process {process} on {host}"),
+    }
+}
+
 fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     let now = time::now();
     let when = |ms: i64| format!("{} ({})", time::full(ms), time::ago(ms, now));
@@ -67,6 +76,9 @@ fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
         snapshot.torn_tail.map(|t| format!("{} bytes from seq {} on; the next append cuts them off", t.bytes, t.seq));
     row("torn tail", torn);
     row("revision", Some(snapshot.revision.to_string()));
-    row("in use by", snapshot.owner.as_ref().map(|o| format!("process {} since {}", o.process, when(o.since))));
+    row("last write", snapshot.written_at.map(when));
+    row("in use by", snapshot.owner.as_ref().map(holder));
+    let failed = |f: &WriteFailure| format!("{} {}: {}: {}", f.operation, when(f.at), f.kind, f.message);
+    row("last failure", snapshot.last_failure.as_ref().map(failed));
     rows
 }

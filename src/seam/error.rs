@@ -3,8 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::Holder;
 use crate::log::{InvalidRecord, InvalidSessionId, Seq, SessionId};
 
 /// What every call of the seam returns.
@@ -229,6 +229,22 @@ impl ErrorKind {
     }
 }
 
+impl ErrorKind {
+    /// Whether the storage failed, and not the call.
+    pub(crate) fn is_of_storage(self) -> bool {
+        matches!(
+            self,
+            Self::Corruption
+                | Self::StoreBusy
+                | Self::StorageFull
+                | Self::StorageReadOnly
+                | Self::UnsupportedStore
+                | Self::OwnershipLost
+                | Self::Io
+        )
+    }
+}
+
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -332,41 +348,6 @@ impl From<InvalidRecord> for Error {
         match record.not_lossless() {
             Some(n) => Self::NotLossless { path: n.path().to_owned(), reason: n.reason().to_owned() },
             None => Self::InvalidArgument { session: None, reason: record.reason().to_owned() },
-        }
-    }
-}
-
-/// Who writes a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Holder {
-    /// The process; 0 where it left no record of itself.
-    pub process: u32,
-    /// Since when, in milliseconds since 1970.
-    pub since: i64,
-}
-
-impl Holder {
-    /// A holder.
-    pub fn new(process: u32, since: i64) -> Self {
-        Self { process, since }
-    }
-
-    /// This process, from now on.
-    pub(crate) fn this_process() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
-        Self::new(std::process::id(), i64::try_from(since).unwrap_or(i64::MAX))
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.process {
-            0 => f.write_str("another program"),
-            process => {
-                let seconds = Self::this_process().since.saturating_sub(self.since).max(0) / 1000;
-                write!(f, "process {process} for {seconds} s")
-            }
         }
     }
 }

@@ -2,14 +2,19 @@
 //! checks that every backend applies in the same way. Nothing here knows a backend.
 
 pub mod checks;
+mod durability;
 mod error;
 mod handle;
+mod holder;
 mod list;
 mod persistence;
 mod snapshot;
 
-pub use error::{Error, ErrorKind, FormatProblem, Holder, Result, Source};
+pub use durability::Durability;
+pub use error::{Error, ErrorKind, FormatProblem, Result, Source};
 pub use handle::{Access, SeqRange, SessionHandle};
+pub use holder::Holder;
+pub(crate) use holder::now;
 pub use list::{Cursor, ListOrder, ListQuery, Page, Position};
 pub use persistence::{CreateOptions, OpenOptions, SessionPersistence};
-pub use snapshot::{Revision, SessionState, Snapshot, TornTail};
+pub use snapshot::{Revision, SessionState, Snapshot, TornTail, WriteFailure};

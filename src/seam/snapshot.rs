@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Holder;
+use super::{Error, ErrorKind, Holder, now};
 use crate::log::{SessionHeader, SessionId, Vocabulary};
 
 /// What a store knows of a session without reading its events.
@@ -27,11 +27,37 @@ pub struct Snapshot {
     /// The place of the session in the order of activity: a number of the store that grows with every write, so that a
     /// clock that was wrong once cannot pin a session on top.
     pub activity: u64,
-    /// Who writes it now, where the store knows.
+    /// When it was last written, in milliseconds since 1970 by the clock of its writer, where the store knows. No event
+    /// says so: the times of events are their producer's.
+    pub written_at: Option<i64>,
+    /// Who writes it now, through this store or any other, where the store knows.
     pub owner: Option<Holder>,
+    /// The last write through this store that failed, until one like it succeeds or the handle is closed.
+    pub last_failure: Option<WriteFailure>,
     /// What an unfinished write left behind the last event, where the backend sees it without reading the log. It is
     /// never given to a reader, and the next append removes it. A write that is under way elsewhere looks the same.
     pub torn_tail: Option<TornTail>,
+}
+
+/// A write that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteFailure {
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// The call: `append` or `flush`.
+    pub operation: &'static str,
+    /// How it failed.
+    pub kind: ErrorKind,
+    /// What its error said.
+    pub message: String,
+}
+
+impl WriteFailure {
+    /// A failure of a call, now.
+    pub(crate) fn now(operation: &'static str, error: &Error) -> Self {
+        Self { at: now(), operation, kind: error.kind(), message: error.to_string() }
+    }
 }
 
 /// What an unfinished write left at the end of a log.
@@ -63,7 +89,9 @@ impl Snapshot {
             size_bytes: None,
             last_time: None,
             activity: 0,
+            written_at: None,
             owner: None,
+            last_failure: None,
             torn_tail: None,
         }
     }
@@ -79,7 +107,9 @@ impl Snapshot {
             size_bytes: None,
             last_time: None,
             activity: 0,
+            written_at: None,
             owner: None,
+            last_failure: None,
             torn_tail: None,
         }
     }

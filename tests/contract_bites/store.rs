@@ -61,7 +61,7 @@ impl BrokenStore {
             }
             (Fault::SharesOwnership, Err(Error::AlreadyOwned { .. })) => good.open(id, OpenOptions::read()),
             (Fault::NamesAnotherHolder, Err(Error::AlreadyOwned { session, holder })) => {
-                Err(Error::AlreadyOwned { session, holder: Holder::new(holder.process + 1, holder.since) })
+                Err(Error::AlreadyOwned { session, holder: Holder::new(holder.process + 1, holder.host, holder.since) })
             }
             (Fault::InterpretsAll, Err(Error::FormatUnsupported { .. })) => good.open(id, OpenOptions::uninterpreted()),
             (Fault::RefusesTheIgnorable, Ok(_)) if !options.is_uninterpreted() && self.0.has_marked(id, "")? => {
@@ -124,9 +124,11 @@ impl Broken {
             Fault::TellsTheLargestTime => snapshot.last_time = log.iter().map(SessionEvent::time).max(),
             Fault::TellsSometimes if snapshot.owner.is_some() => snapshot.event_count = None,
             Fault::TellsOneSize => snapshot.size_bytes = Some(1),
-            Fault::TellsAnOwner => snapshot.owner = Some(Holder::new(std::process::id(), 0)),
+            Fault::TellsAnOwner => snapshot.owner = Some(Holder::new(std::process::id(), "", 0)),
             Fault::TellsOneActivity => snapshot.activity = 1,
-            Fault::TellsAnotherProcess => snapshot.owner = snapshot.owner.map(|o| Holder::new(o.process + 1, o.since)),
+            Fault::TellsAnotherProcess => {
+                snapshot.owner = snapshot.owner.map(|o| Holder::new(o.process + 1, o.host, o.since))
+            }
             Fault::TellsNoHeader => snapshot.header = None,
             Fault::HasOneRevision => snapshot.revision = Revision::new("the"),
             Fault::HasANewRevision => {
@@ -143,7 +145,7 @@ impl Broken {
                 }
             }
             Fault::KeepsTheClaimOfTheRefused if lock(&self.claimed).contains(&snapshot.id) => {
-                snapshot.owner = Some(Holder::new(std::process::id(), 0));
+                snapshot.owner = Some(Holder::new(std::process::id(), "", 0));
             }
             _ => {}
         }
@@ -193,7 +195,7 @@ impl SessionPersistence for BrokenStore {
     fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
         let claimed = lock(&self.0.claimed).contains(id) && options == OpenOptions::write();
         if claimed {
-            return Err(Error::AlreadyOwned { session: id.clone(), holder: Holder::new(0, 0) });
+            return Err(Error::AlreadyOwned { session: id.clone(), holder: Holder::new(0, "", 0) });
         }
         let opened = match self.0.fault {
             Fault::FoldsCase => self.0.good.open(&folded(id), options),
@@ -277,7 +279,7 @@ impl SessionPersistence for BrokenStore {
     fn remove(&self, id: &SessionId) -> Result<bool> {
         let Broken { good, fault, .. } = &*self.0;
         if lock(&self.0.claimed).contains(id) {
-            return Err(Error::AlreadyOwned { session: id.clone(), holder: Holder::new(0, 0) });
+            return Err(Error::AlreadyOwned { session: id.clone(), holder: Holder::new(0, "", 0) });
         }
         match fault {
             Fault::RemovesAnything => good.remove(id).map(|_| true),

@@ -123,6 +123,15 @@ impl<S: Storage> Table<S> {
         self.by_id.get(id).map(|c| c.holder.clone())
     }
 
+    /// A snapshot with what this store knows of its session's writer; the storage may know of one elsewhere.
+    pub(super) fn with_owner(&self, mut snapshot: Snapshot) -> Snapshot {
+        if let Some(claim) = self.by_id.get(&snapshot.id) {
+            snapshot.owner = Some(claim.holder.clone());
+            snapshot.last_failure = claim.core.upgrade().and_then(|core| core.failure());
+        }
+        snapshot
+    }
+
     /// The open write handles, in the order in which they were opened.
     pub(super) fn writers(&self) -> Vec<Arc<Core<S>>> {
         let mut claims: Vec<_> = self.by_id.values().collect();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::store::Shared;
 use super::{Slice, Storage};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::{Access, Error, OpenOptions, Result, SeqRange, SessionHandle};
+use crate::seam::{Access, Error, OpenOptions, Result, SeqRange, SessionHandle, WriteFailure};
 
 /// An open session.
 pub(super) struct Handle<S: Storage>(pub(super) Arc<Core<S>>);
@@ -27,6 +27,8 @@ pub(super) struct State<K> {
     pub(super) place: Place<K>,
     /// The length of the log as this handle last saw it.
     pub(super) seen: u64,
+    /// The last write that failed, until one like it succeeds.
+    pub(super) failure: Option<WriteFailure>,
 }
 
 /// Where the session is.
@@ -70,11 +72,29 @@ impl<S: Storage> Core<S> {
             return Ok(());
         }
         let place = self.state().place.clone();
-        match (place, &mut *turn) {
+        let stored = match (place, &mut *turn) {
             (Place::Stored(key), Some(lease)) => self.shared.storage.append(self.id(), &key, lease, events),
             (Place::Stored(_), None) => Err(Error::OwnershipLost { session: self.id().clone() }),
             (Place::Pending(stored), lease) => self.materialize(lease, &stored, events),
+        };
+        self.note("append", &stored);
+        stored
+    }
+
+    /// Remembers whether a write failed, for those who ask how the session is.
+    pub(super) fn note(&self, operation: &'static str, done: &Result<()>) {
+        let mut state = self.state();
+        match done {
+            // A batch that was refused for what it is says nothing of the storage.
+            Err(failed) if failed.kind().is_of_storage() => state.failure = Some(WriteFailure::now(operation, failed)),
+            Ok(()) if state.failure.as_ref().is_some_and(|f| f.operation == operation) => state.failure = None,
+            _ => {}
         }
+    }
+
+    /// The last write that failed.
+    pub(super) fn failure(&self) -> Option<WriteFailure> {
+        self.state().failure.clone()
     }
 
     /// Stores the session with its first batch. Call it in the handle's turn.
@@ -98,8 +118,9 @@ impl<S: Storage> Core<S> {
 
     fn flush(&self) -> Result<()> {
         let mut turn = self.turn("flush")?;
-        self.store_pending(&mut turn)?;
-        self.shared.storage.sync()
+        let flushed = self.store_pending(&mut turn).and_then(|()| self.shared.storage.sync());
+        self.note("flush", &flushed);
+        flushed
     }
 
     fn store_pending(&self, lease: &mut Option<S::Lease>) -> Result<()> {

@@ -4,11 +4,13 @@
 use crate::seam::Holder;
 
 /// The most bytes that a record has.
-pub(crate) const MAX_RECORD: usize = 128;
+pub(crate) const MAX_RECORD: usize = 512;
 
 /// The record of a holder, a line of JSON.
 pub(crate) fn write_record(holder: &Holder) -> String {
-    format!("{{\"process\":{},\"since\":{}}}\n", holder.process, holder.since)
+    // A name that is long beyond all rules is left out, and never cut.
+    let host = if holder.host.len() <= 64 { &*holder.host } else { "" };
+    format!("{}\n", serde_json::json!({ "process": holder.process, "host": host, "since": holder.since }))
 }
 
 /// The holder of a record, or process 0 where it cannot be read: another program may lock without one.
@@ -16,10 +18,12 @@ pub(crate) fn read_record(record: &[u8]) -> Holder {
     #[derive(serde::Deserialize)]
     struct Record {
         process: u32,
+        #[serde(default)]
+        host: String,
         since: i64,
     }
     let line = record.split(|b| *b == b'\n').next().unwrap_or_default();
-    serde_json::from_slice::<Record>(line).map_or(Holder::new(0, 0), |r| Holder::new(r.process, r.since))
+    serde_json::from_slice::<Record>(line).map_or(Holder::unknown(), |r| Holder::new(r.process, r.host, r.since))
 }
 
 #[cfg(test)]
@@ -28,12 +32,12 @@ mod tests {
 
     #[test]
     fn a_record_gives_back_its_holder_and_anything_else_gives_process_0() {
-        let holder = Holder::new(u32::MAX, i64::MIN);
+        let holder = Holder::new(u32::MAX, "\u{1}".repeat(64), i64::MIN);
         let record = write_record(&holder);
         assert!(record.len() <= MAX_RECORD);
         assert_eq!(read_record(record.as_bytes()), holder);
         for other in [&b""[..], b"{}", b"\xff\n", b"{\"process\":-1,\"since\":0}"] {
-            assert_eq!(read_record(other), Holder::new(0, 0));
+            assert_eq!(read_record(other), Holder::unknown());
         }
     }
 }

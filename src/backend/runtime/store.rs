@@ -113,21 +113,18 @@ impl<S: Storage> Runtime<S> {
             inherited,
             options,
             writing: Mutex::new(lease),
-            state: Mutex::new(State { closed: false, place, seen: 0 }),
+            state: Mutex::new(State { closed: false, place, seen: 0, failure: None }),
         })
     }
 
     pub(crate) fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
         let vocabulary = &self.shared.vocabulary;
-        let (pending, holder) = {
-            let claims = self.shared.claims.lock();
-            (claims.pending(id).map(|p| p.snapshot(vocabulary)), claims.holder(id))
-        };
+        let pending = self.shared.claims.lock().pending(id).map(|p| p.snapshot(vocabulary));
         let snapshot = match pending {
             Some(pending) => Some(pending),
             None => self.shared.storage.stat(id, vocabulary)?,
         };
-        Ok(snapshot.map(|s| Snapshot { owner: holder, ..s }))
+        Ok(snapshot.map(|s| self.shared.claims.lock().with_owner(s)))
     }
 
     pub(crate) fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
@@ -154,7 +151,7 @@ impl<S: Storage> Runtime<S> {
                 listed.last().map(|l| Cursor::behind(query.order, &Position { key: l.key, id: l.snapshot.id.clone() }));
         }
         let claims = self.shared.claims.lock();
-        let items = listed.into_iter().map(|l| Snapshot { owner: claims.holder(&l.snapshot.id), ..l.snapshot });
+        let items = listed.into_iter().map(|l| claims.with_owner(l.snapshot));
         Ok(Page::new(items.collect(), next))
     }
 
@@ -163,8 +160,10 @@ impl<S: Storage> Runtime<S> {
         let mut failures: Vec<_> = writers.iter().filter_map(|core| core.join_flush().err()).collect();
         // A store that was only read has nothing to flush, and may stand where nothing can be written.
         if self.shared.has_written.load(Ordering::Acquire) {
+            let synced = self.shared.storage.sync();
+            writers.iter().for_each(|core| core.note("flush", &synced));
             // Where the barrier fails nothing is durable, which counts for more than the failure of one session.
-            failures.splice(0..0, self.shared.storage.sync().err());
+            failures.splice(0..0, synced.err());
         }
         Error::collect(failures)
     }
