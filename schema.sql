@@ -1,4 +1,4 @@
--- The schema of a store, version 1. Text is UTF-8; times are milliseconds since 1970.
+-- The schema of a store, version 2. Text is UTF-8; times are milliseconds since 1970.
 --
 -- Read the views at the end: their names and columns stay. The tables are the crate's own and may change with the
 -- version in `PRAGMA user_version`. Tables, views and indexes of your own beside them are welcome.
@@ -8,7 +8,7 @@
 -- cent slower (benches/immutability.rs).
 
 PRAGMA application_id = 0x53655065;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- The identity of the store, and a counter that a flush raises so that it has something to commit.
 CREATE TABLE store (
@@ -48,14 +48,19 @@ CREATE TABLE sessions (
   types_checksum   INTEGER NOT NULL,
   -- XXH3-64, seeded with the incarnation, of these as 8 bytes each in little-endian order: created_at, header_checksum,
   -- inherited_count, event_count, size_bytes, last_time IS NOT NULL, ifnull(last_time, 0), revision, chain, activity,
-  -- types_checksum.
+  -- types_checksum, and written_at where it is not NULL.
   checksum         INTEGER NOT NULL,
   version          INTEGER GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.version', NULL)) VIRTUAL,
   cwd              TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.cwd', NULL)) VIRTUAL,
   parent_session   TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.parentSession', NULL)) VIRTUAL,
   origin           TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.origin', NULL)) VIRTUAL,
   delegation_depth INTEGER GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.delegationDepth', NULL)) VIRTUAL,
-  agent_preset     TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.agentPreset', NULL)) VIRTUAL
+  agent_preset     TEXT GENERATED ALWAYS AS (iif(json_valid(header), header ->> '$.agentPreset', NULL)) VIRTUAL,
+  -- When it was last written, by the clock of its writer and never earlier than before. NULL: by version 1, which did
+  -- not note it.
+  written_at       INTEGER,
+  -- Raised whenever the session is opened for writing: a writer whose number is another one was replaced.
+  fence            INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX sessions_by_creation ON sessions (created_at DESC, id);
@@ -177,5 +182,5 @@ WHERE e.type IN ('user/message', 'system/message', 'assistant/message', 'tool/re
 -- Each session, as `list` tells of it.
 CREATE VIEW session_overview AS
 SELECT id AS session_id, version, created_at, cwd, parent_session, origin, delegation_depth, agent_preset,
-       inherited_count, event_count, size_bytes, last_time, activity
+       inherited_count, event_count, size_bytes, last_time, activity, written_at
 FROM sessions;

@@ -75,8 +75,8 @@ fn what_is_not_a_store_is_refused_and_left_as_it_is() {
 
     let path = place("newer");
     drop(SqliteStore::open(&path).unwrap());
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
-    refused(&path, "version 2");
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
+    refused(&path, "version 3");
 
     let path = place("random-header");
     put(&SqliteStore::open(&path).unwrap(), "s");

@@ -152,6 +152,7 @@ impl Files {
         snapshot.torn_tail = torn_tail(count.unwrap_or(0), torn.unwrap_or(0));
         snapshot.size_bytes = Some(stat.size);
         snapshot.activity = stat.modified.min(LATEST);
+        snapshot.written_at = written_at(&stat);
         Ok(Some(snapshot))
     }
 
@@ -171,6 +172,7 @@ impl Files {
         snapshot.torn_tail = torn_tail(log.count, log.torn);
         snapshot.size_bytes = Some(known.stat.size);
         snapshot.activity = known.stat.modified.min(LATEST);
+        snapshot.written_at = written_at(&known.stat);
         Some(snapshot)
     }
 
@@ -179,6 +181,7 @@ impl Files {
         let stat = self.disk.stat(folder).map_err(|e| self.context(id).reading(folder, e))?;
         let mut snapshot = Snapshot::damaged(id.clone(), reason.to_owned(), revision(&stat));
         snapshot.activity = stat.modified.min(LATEST);
+        snapshot.written_at = written_at(&stat);
         Ok(snapshot)
     }
 
@@ -195,4 +198,9 @@ fn revision(stat: &Stat) -> Revision {
 
 fn torn_tail(seq: u64, bytes: u64) -> Option<TornTail> {
     (bytes > 0).then(|| TornTail::new(seq, bytes))
+}
+
+/// When a file was last changed, in milliseconds since 1970.
+fn written_at(stat: &Stat) -> Option<i64> {
+    i64::try_from(stat.modified / 1_000_000).ok()
 }

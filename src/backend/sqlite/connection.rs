@@ -173,7 +173,8 @@ pub(super) fn set_synchronous(connection: &Connection, mode: &str) -> Result<(),
     connection.pragma_update(None, "synchronous", mode)
 }
 
-fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
+/// Opens a connection to an existing database.
+pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy_timeout)?;

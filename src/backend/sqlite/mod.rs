@@ -3,6 +3,7 @@
 mod connection;
 mod failure;
 mod lease;
+mod migration;
 mod reader;
 mod row;
 mod schema;
@@ -135,7 +136,9 @@ impl SqliteStore {
     pub fn open_existing_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         // A connection that is opened later must find the same file, whatever the working folder is by then.
         let path = &absolute(path.as_ref())?;
-        schema::check_file(path)?;
+        if schema::check_file(path)? != schema::VERSION {
+            migration::migrate(path, options.busy_timeout)?;
+        }
         // SQLite puts its files beside the one that a link leads to, and locks that stood elsewhere would lock nobody out.
         let path = &path.canonicalize().map_err(|e| Context::store(path).io("finding", e))?;
         let identity = Identity::of(path).map_err(|e| Context::store(path).io("looking at", e))?;

@@ -194,6 +194,7 @@ fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Context<'_>) -> 
     snapshot.size_bytes = Some(row.size_bytes);
     snapshot.last_time = row.last_time;
     snapshot.activity = row.activity;
+    snapshot.written_at = row.written_at;
     Ok(snapshot)
 }
 

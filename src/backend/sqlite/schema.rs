@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::failure::Context;
+use super::migration::is_known;
 use super::uri::{Mode, open_read_only};
 use crate::private;
 use crate::seam::{Error, Result};
@@ -17,7 +18,7 @@ const SCHEMA: &str = include_str!("../../../schema.sql");
 pub(crate) const APPLICATION_ID: i64 = 0x5365_5065;
 
 /// `PRAGMA user_version` of the schema that this build reads and writes.
-const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// `PRAGMA application_id` of the databases in which DeepSeek Harness keeps sessions.
 pub(crate) const DSH_APPLICATION_ID: i64 = 0x4453_4850;
@@ -85,8 +86,8 @@ fn has_wal(database: &Path, context: &Context<'_>) -> Result<bool> {
 }
 
 /// Checks that the file at `path` is a store that this build can use, without a lock, and without making the files that
-/// SQLite puts beside a database in use.
-pub(super) fn check_file(path: &Path) -> Result<()> {
+/// SQLite puts beside a database in use. Its version, which may be an earlier one.
+pub(super) fn check_file(path: &Path) -> Result<i64> {
     let context = Context::store(path);
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -124,20 +125,35 @@ fn identity(connection: &Connection, context: &Context<'_>) -> Result<(i64, i64)
     Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Checks that an open database is still the store that it was opened as, and of a version that this build knows.
+/// Checks that an open database is still the store that it was opened as, and of the version of this build.
 pub(super) fn check_connection(connection: &Connection, context: &Context<'_>) -> Result<()> {
+    match check_migratable(connection, context)? {
+        VERSION => Ok(()),
+        earlier => Err(unknown_version(earlier, context)),
+    }
+}
+
+/// Checks that an open database is a store of this version, or of an earlier one that can be brought to it: which.
+pub(super) fn check_migratable(connection: &Connection, context: &Context<'_>) -> Result<i64> {
     check(identity(connection, context)?, context)
 }
 
-fn check((application, version): (i64, i64), context: &Context<'_>) -> Result<()> {
-    let refuse = |reason: String| -> Result<(), Error> { Err(context.unsupported(reason, None)) };
+fn check((application, version): (i64, i64), context: &Context<'_>) -> Result<i64> {
+    let refuse = |reason: &str| Err(context.unsupported(reason, None));
     match application {
-        APPLICATION_ID if version == VERSION => Ok(()),
-        APPLICATION_ID if version > VERSION => refuse(format!(
-            "it is a store of version {version}, and this build knows version {VERSION}; use a newer build"
-        )),
-        APPLICATION_ID => refuse(format!("it is a store of version {version}, which was never released")),
-        DSH_APPLICATION_ID | DSH_SEARCH_APPLICATION_ID => refuse("it is a database of DeepSeek Harness".to_owned()),
-        _ => refuse("it is a SQLite database of another program".to_owned()),
+        APPLICATION_ID if version == VERSION || is_known(version) => Ok(version),
+        APPLICATION_ID => Err(unknown_version(version, context)),
+        DSH_APPLICATION_ID | DSH_SEARCH_APPLICATION_ID => refuse("it is a database of DeepSeek Harness"),
+        _ => refuse("it is a SQLite database of another program"),
     }
+}
+
+/// What is said of a store of a version that this build cannot use.
+pub(super) fn unknown_version(version: i64, context: &Context<'_>) -> Error {
+    let reason = if version > VERSION {
+        format!("it is a store of version {version}, and this build knows version {VERSION}; use a newer build")
+    } else {
+        format!("it is a store of version {version}, which was never released")
+    };
+    context.unsupported(reason, None)
 }

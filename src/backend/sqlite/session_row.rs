@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::row::line_checksum;
 use crate::log::{SessionHeader, SessionId};
+use crate::seam::now;
 
 /// A row of `sessions` that matches its checksum.
 pub(super) struct SessionRow {
@@ -24,6 +25,9 @@ pub(super) struct SessionRow {
     pub(super) chain: i64,
     pub(super) activity: u64,
     pub(super) types_checksum: i64,
+    /// In milliseconds since 1970; nothing where it was not noted.
+    pub(super) written_at: Option<i64>,
+    pub(super) fence: i64,
 }
 
 /// The columns that [`SessionRow::read`] reads, in its order, in a query over `sessions` that ends as told.
@@ -31,7 +35,8 @@ macro_rules! session_query {
     ($rest:literal) => {
         concat!(
             "SELECT number, id, incarnation, created_at, header, header_checksum, inherited_count, event_count, ",
-            "size_bytes, last_time, revision, chain, activity, types_checksum, checksum, (SELECT store_id FROM store) ",
+            "size_bytes, last_time, revision, chain, activity, types_checksum, checksum, written_at, fence, ",
+            "(SELECT store_id FROM store) ",
             "FROM sessions ",
             $rest
         )
@@ -40,7 +45,7 @@ macro_rules! session_query {
 pub(super) use session_query;
 
 /// The place of the store's identity among these columns.
-pub(super) const STORE_ID: usize = 15;
+pub(super) const STORE_ID: usize = 17;
 
 impl SessionRow {
     /// A new session without events.
@@ -62,6 +67,8 @@ impl SessionRow {
             chain: header_checksum,
             activity,
             types_checksum: 0,
+            written_at: Some(now()),
+            fence: 1,
         }
     }
 
@@ -77,14 +84,13 @@ impl SessionRow {
             inherited: natural(row, 6)?,
             events: natural(row, 7)?,
             size_bytes: natural(row, 8)?,
-            last_time: match row.get_ref(9) {
-                Ok(ValueRef::Null) => None,
-                _ => Some(integer(row, 9)?),
-            },
+            last_time: optional_integer(row, 9)?,
             revision: natural(row, 10)?,
             chain: integer(row, 11)?,
             activity: natural(row, 12)?,
             types_checksum: integer(row, 13)?,
+            written_at: optional_integer(row, 15)?,
+            fence: integer(row, 16)?,
         };
         if found.checksum() == integer(row, 14)? {
             Ok(found)
@@ -132,7 +138,7 @@ impl SessionRow {
             self.activity as i64,
             self.types_checksum,
         ];
-        let bytes: Vec<u8> = values.into_iter().flat_map(i64::to_le_bytes).collect();
+        let bytes: Vec<u8> = values.into_iter().chain(self.written_at).flat_map(i64::to_le_bytes).collect();
         xxh3_64_with_seed(&bytes, self.incarnation as u64) as i64
     }
 
@@ -145,8 +151,9 @@ impl SessionRow {
         transaction
             .prepare_cached(
                 "INSERT INTO sessions (id, incarnation, created_at, header, header_checksum, inherited_count, \
-                 event_count, size_bytes, last_time, revision, chain, activity, types_checksum, checksum) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 event_count, size_bytes, last_time, revision, chain, activity, types_checksum, checksum, \
+                 written_at, fence) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
             )?
             .execute(params![
                 self.id,
@@ -163,9 +170,16 @@ impl SessionRow {
                 self.activity,
                 self.types_checksum,
                 self.checksum(),
+                self.written_at,
+                self.fence,
             ])?;
         self.number = transaction.last_insert_rowid();
         Ok(())
+    }
+
+    /// Notes that it is written now. A clock that was set back does not make it older.
+    pub(super) fn touch(&mut self) {
+        self.written_at = Some(self.written_at.unwrap_or(i64::MIN).max(now()));
     }
 
     /// Stores what a batch changed.
@@ -173,7 +187,8 @@ impl SessionRow {
         transaction
             .prepare_cached(
                 "UPDATE sessions SET inherited_count = ?2, event_count = ?3, size_bytes = ?4, last_time = ?5, \
-                 revision = ?6, chain = ?7, activity = ?8, types_checksum = ?9, checksum = ?10 WHERE number = ?1",
+                 revision = ?6, chain = ?7, activity = ?8, types_checksum = ?9, checksum = ?10, \
+                 written_at = ?11 WHERE number = ?1",
             )?
             .execute(params![
                 self.number,
@@ -186,6 +201,7 @@ impl SessionRow {
                 self.activity,
                 self.types_checksum,
                 self.checksum(),
+                self.written_at,
             ])
             .map(drop)
     }
@@ -202,6 +218,13 @@ fn integer(row: &Row<'_>, index: usize) -> Result<i64, String> {
         Ok(ValueRef::Integer(n)) => Ok(n),
         Ok(other) => Err(format!("a number of its row has become {}", other.data_type())),
         Err(e) => Err(format!("its row cannot be read: {e}")),
+    }
+}
+
+fn optional_integer(row: &Row<'_>, index: usize) -> Result<Option<i64>, String> {
+    match row.get_ref(index) {
+        Ok(ValueRef::Null) => Ok(None),
+        _ => integer(row, index).map(Some),
     }
 }
 

@@ -94,6 +94,7 @@ impl Writer {
             check_end(transaction, id, key, row.events, context)?;
             let stored = next_activity(transaction).and_then(|activity| {
                 row.activity = activity;
+                row.touch();
                 store(transaction, key, &mut row, events)
             });
             stored.map_err(|e| context.sqlite(e))
