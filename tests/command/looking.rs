@@ -2,7 +2,7 @@ use rusqlite::config::DbConfig;
 
 use crate::folder::{Folder, event, header, log, objects};
 
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "id",
     "version",
     "createdAt",
@@ -16,6 +16,7 @@ const FIELDS: [&str; 14] = [
     "sizeBytes",
     "lastTime",
     "revision",
+    "writtenAt",
     "owner",
 ];
 

@@ -165,12 +165,7 @@ pub(super) fn set_up_writer(connection: &Connection) -> Result<(), rusqlite::Err
     connection.pragma_update(None, "foreign_keys", true)?;
     // The triggers keep other programs off; this connection makes their checks once a batch.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    set_synchronous(connection, "NORMAL")
-}
-
-/// NORMAL survives the death of the process, FULL a loss of power too.
-pub(super) fn set_synchronous(connection: &Connection, mode: &str) -> Result<(), rusqlite::Error> {
-    connection.pragma_update(None, "synchronous", mode)
+    connection.pragma_update(None, "synchronous", "NORMAL")
 }
 
 /// Opens a connection to an existing database.

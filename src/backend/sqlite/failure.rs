@@ -60,6 +60,11 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Somebody is in the way for longer than is waited.
+    pub(super) fn busy(&self) -> Error {
+        Error::StoreBusy { session: self.session.clone(), store: self.store.display().to_string(), source: None }
+    }
+
     pub(super) fn io(&self, operation: &str, error: std::io::Error) -> Error {
         let store = self.store.display().to_string();
         let session = self.session.clone();

@@ -1,5 +1,6 @@
 //! [`Lease`]: the ownership of a session, as a lock that the kernel holds for a process and drops with it.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::runtime::{MAX_RECORD, read_record, write_record};
 use super::failure::Context;
+use super::patience::pause;
 use crate::log::SessionId;
 use crate::private;
 use crate::seam::{Error, Holder, Result};
@@ -14,9 +16,21 @@ use crate::seam::{Error, Holder, Result};
 /// How often a lock file is made again because its last holder removed it while it was being locked.
 const TRIES: usize = 100;
 
-/// The ownership of a session; none is needed in a database in memory, which has one store only.
+/// How often a lock that only those hold who ask for its owner is tried again, and how long a new owner may take to say
+/// who it is, in tries of a millisecond at most.
+const PATIENCE: u32 = 50;
+
+/// The ownership of a session. A database in memory, which has one store only, needs no lock.
 pub(super) struct Lease {
+    /// The number that the session has as long as its writer is not replaced.
+    pub(super) fence: i64,
     _lock: Option<Lock>,
+}
+
+impl Lease {
+    pub(super) fn with_fence(self, fence: i64) -> Self {
+        Self { fence, ..self }
+    }
 }
 
 struct Lock {
@@ -40,10 +54,18 @@ impl Locks {
         Self { folder: None }
     }
 
-    /// Takes the session with this number, or tells who has it.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    fn path(folder: &Path, number: i64) -> PathBuf {
+        folder.join(format!("{number}.lock"))
+    }
+
+    /// Takes the session with this number, or tells who has it. Its fence is still to be set.
     pub(super) fn take(&self, number: i64, id: &SessionId, context: &Context<'_>) -> Result<Lease> {
-        let Some(folder) = &self.folder else { return Ok(Lease { _lock: None }) };
-        let path = folder.join(format!("{number}.lock"));
+        let Some(folder) = &self.folder else { return Ok(Lease { fence: 0, _lock: None }) };
+        let path = Self::path(folder, number);
         for _ in 0..TRIES {
             private::create_folder(folder).map_err(|e| context.io("making the folder for locks of", e))?;
             let mut file = match private::file().open(&path) {
@@ -52,22 +74,82 @@ impl Locks {
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 Err(e) => return Err(context.io("opening a lock of", e)),
             };
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::AlreadyOwned { session: id.clone(), holder: holder(&mut file) });
-                }
-                Err(TryLockError::Error(e)) => return Err(context.io("locking a session of", e)),
+            let locked = lock(&mut file).map_err(|e| context.io("locking a session of", e))?;
+            if let Some(holder) = locked {
+                return Err(Error::AlreadyOwned { session: id.clone(), holder });
             }
             // Only a file that is in its place becomes a lock, which is removed when it is given up: another one's never is.
             if is_in_place(&file, &path).map_err(|e| context.io("looking at a lock of", e))? {
                 let lock = Lock { file, path };
                 lock.leave_record();
-                return Ok(Lease { _lock: Some(lock) });
+                return Ok(Lease { fence: 0, _lock: Some(lock) });
             }
         }
         Err(Error::StoreBusy { session: Some(id.clone()), store: folder.display().to_string(), source: None })
     }
+
+    /// The numbers of the sessions that may have an owner.
+    pub(super) fn numbers(&self) -> std::io::Result<HashSet<i64>> {
+        let Some(folder) = &self.folder else { return Ok(HashSet::new()) };
+        let mut numbers = HashSet::new();
+        match fs::read_dir(folder) {
+            Ok(names) => {
+                for name in names {
+                    let name = name?.file_name();
+                    numbers.extend(
+                        name.to_str().and_then(|n| n.strip_suffix(".lock")).and_then(|n| n.parse::<i64>().ok()),
+                    );
+                }
+                Ok(numbers)
+            }
+            Err(e) if is_hidden(&e) => Ok(numbers),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Who has the session with this number, in whatever process. A file that a killed writer left locks nothing.
+    pub(super) fn owner(&self, number: i64) -> std::io::Result<Option<Holder>> {
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let mut file = match File::open(Self::path(folder, number)) {
+            Ok(file) => file,
+            Err(e) if is_hidden(&e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().map(|()| None),
+            Err(TryLockError::WouldBlock) => Ok(Some(holder(&mut file))),
+            Err(TryLockError::Error(e)) => Err(e),
+        }
+    }
+}
+
+/// Whether a lock is absent, or none of this user's business.
+fn is_hidden(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
+}
+
+/// Locks a file, or tells who has. Those who only ask for the owner share the lock for a moment, which is no reason to be
+/// refused.
+fn lock(file: &mut File) -> std::io::Result<Option<Holder>> {
+    for tries in 0..PATIENCE {
+        match file.try_lock() {
+            Ok(()) => return Ok(None),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock()?,
+            Err(TryLockError::WouldBlock) => {
+                let holder = holder(file);
+                if holder.process != 0 || tries + 1 == PATIENCE {
+                    return Ok(Some(holder));
+                }
+            }
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+        pause(tries);
+    }
+    Ok(Some(Holder::unknown()))
 }
 
 /// Whether a file that was locked is still the one that others find.
@@ -92,8 +174,11 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Removed while it is still locked: whoever has it open already finds that it is no longer in its place.
-        if let Err(e) = fs::remove_file(&self.path) {
+        // Removed while it is still locked: whoever has it open already finds that it is no longer in its place. One that
+        // somebody else put there is another writer's.
+        let removed = is_in_place(&self.file, &self.path)
+            .and_then(|is_own| if is_own { fs::remove_file(&self.path) } else { Ok(()) });
+        if let Err(e) = removed {
             log::debug!("{}: the lock file stays: {e}", self.path.display());
         }
         // Explicitly, and not only by closing: a child process that is being started may hold a copy for a moment.

@@ -1,16 +1,22 @@
 //! The SQLite backend: queryable storage in one file.
 
+mod batch;
+mod change;
+mod commits;
 mod connection;
 mod failure;
 mod lease;
 mod migration;
+mod patience;
 mod reader;
 mod row;
 mod schema;
 mod session_row;
 #[cfg(feature = "cli")]
 pub(crate) mod sql;
+mod turnstile;
 mod uri;
+mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -19,9 +25,12 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use self::change::{Change, Done};
+use self::commits::Commits;
 use self::connection::Readers;
 use self::failure::Context;
 use self::lease::{Lease, Locks};
+use self::reader::Numbered;
 use self::row::SessionKey;
 pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
 pub(crate) use self::schema::DSH_APPLICATION_ID;
@@ -29,7 +38,7 @@ pub(crate) use self::uri::{Mode, open_read_only};
 use self::writer::Writer;
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{ListOrder, Position, Result, SeqRange, Snapshot};
+use crate::seam::{Durability, ListOrder, Position, Result, SeqRange, Snapshot};
 
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
@@ -52,6 +61,8 @@ pub struct SqliteStore {
 pub struct SqliteOptions {
     /// What the host can interpret. Default: [`Vocabulary::v3`].
     pub vocabulary: Vocabulary,
+    /// What an acknowledged append survives. Default: [`Durability::OnFlush`].
+    pub durability: Durability,
     /// How long to wait for another program before `StoreBusy`. Default: 5 seconds.
     pub busy_timeout: Duration,
     /// The most bytes that the text of one event may have. Default and maximum: 999,999,000, just below what SQLite
@@ -63,6 +74,7 @@ impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
             vocabulary: Vocabulary::default(),
+            durability: Durability::default(),
             busy_timeout: Duration::from_secs(5),
             max_event_bytes: Self::MAX_EVENT_BYTES,
         }
@@ -74,6 +86,13 @@ impl SqliteOptions {
     #[must_use]
     pub fn with_vocabulary(mut self, vocabulary: Vocabulary) -> Self {
         self.vocabulary = vocabulary;
+        self
+    }
+
+    /// The same options with another durability.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -148,7 +167,9 @@ impl SqliteStore {
             identity,
             locks: Locks::beside(path),
             readers: Some(readers),
+            commits: Commits::default(),
             writer: Mutex::new(None),
+            durability: options.durability,
             busy_timeout: options.busy_timeout,
             max_event_bytes: options.max_event_bytes.min(SqliteOptions::MAX_EVENT_BYTES),
         };
@@ -177,7 +198,9 @@ impl SqliteStore {
             identity: None,
             locks: Locks::none(),
             readers: None,
+            commits: Commits::default(),
             writer: Mutex::new(Some(writer)),
+            durability: options.durability,
             busy_timeout: options.busy_timeout,
             max_event_bytes: options.max_event_bytes.min(SqliteOptions::MAX_EVENT_BYTES),
         };
@@ -242,8 +265,11 @@ struct Database {
     locks: Locks,
     /// None for a database in memory, which belongs to its one connection.
     readers: Option<Readers>,
+    /// Who waits for the writer.
+    commits: Commits,
     /// Opened by the first write: a visit that only reads needs no lock for writing.
     writer: Mutex<Option<Writer>>,
+    durability: Durability,
     busy_timeout: Duration,
     max_event_bytes: usize,
 }
@@ -284,13 +310,38 @@ impl Database {
             .unsupported("the file was replaced or removed while it was open; open the store again", None))
     }
 
+    /// A snapshot with who writes its session, in whatever process.
+    fn with_owner(&self, told: Numbered, context: &Context<'_>) -> Result<Snapshot> {
+        let owner = self.locks.owner(told.number).map_err(|e| context.io("looking at a lock of", e))?;
+        Ok(Snapshot { owner, ..told.snapshot })
+    }
+
+    /// Has a change made, together with those that others want at the same time.
+    fn change(&self, change: Change<'_>) -> Result<Done> {
+        self.commits.make(change, &|changes| self.commit(changes))
+    }
+
+    fn commit(&self, changes: &[Change<'_>]) -> Vec<Result<Done>> {
+        let context = self.context();
+        // Where there is no writer yet and none can be had, each is told why.
+        let alone = |change: &Change<'_>| {
+            let context = change.session().map_or_else(|| context.clone(), |id| context.clone().session(id));
+            self.write(&context, |writer| writer.commit(std::slice::from_ref(change), &self.locks, &context).remove(0))
+        };
+        let together = self.write(&context, |writer| Ok(writer.commit(changes, &self.locks, &context)));
+        together.unwrap_or_else(|_| changes.iter().map(alone).collect())
+    }
+
     /// Runs `work` on the one writer.
     fn write<T>(&self, context: &Context<'_>, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         self.check_in_place()?;
         let mut writer = self.lock();
         match &mut *writer {
             Some(writer) => work(writer),
-            none => work(none.insert(Writer::open(&self.path, self.busy_timeout, context)?)),
+            none => {
+                let opened = Writer::open(&self.path, &self.locks, self.durability, self.busy_timeout, context)?;
+                work(none.insert(opened))
+            }
         }
     }
 }
@@ -310,7 +361,11 @@ impl Storage for Database {
     }
 
     fn lease(&self, id: &SessionId, key: &SessionKey) -> Result<Lease> {
-        self.locks.take(key.number, id, &self.context().session(id))
+        let lease = self.locks.take(key.number, id, &self.context().session(id))?;
+        match self.change(Change::Own { id: id.clone(), key: key.clone() })? {
+            Done::Owned(fence) => Ok(lease.with_fence(fence)),
+            _ => unreachable!("{UNASKED}"),
+        }
     }
 
     fn materialize(
@@ -319,15 +374,17 @@ impl Storage for Database {
         inherited: u64,
         events: &[SessionEvent],
     ) -> Result<(SessionKey, Lease)> {
-        let context = self.context().session(header.id());
         row::check_sizes(events, self.max_event_bytes, header.id())?;
-        self.write(&context, |writer| writer.materialize(header, inherited, events, &self.locks, &context))
+        match self.change(Change::Materialize { header: header.clone(), inherited, events: events.into() })? {
+            Done::Stored(key, lease) => Ok((key, lease)),
+            _ => unreachable!("{UNASKED}"),
+        }
     }
 
-    fn append(&self, id: &SessionId, key: &SessionKey, _: &mut Lease, events: &[SessionEvent]) -> Result<()> {
-        let context = self.context().session(id);
+    fn append(&self, id: &SessionId, key: &SessionKey, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
         row::check_sizes(events, self.max_event_bytes, id)?;
-        self.write(&context, |writer| writer.append(id, key, events, &context))
+        let fence = lease.fence;
+        self.change(Change::Append { id: id.clone(), key: key.clone(), fence, events: events.into() }).map(drop)
     }
 
     fn check_interpretable(&self, id: &SessionId, key: &SessionKey, vocabulary: &Vocabulary) -> Result<()> {
@@ -351,7 +408,8 @@ impl Storage for Database {
 
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
         let context = self.context().session(id);
-        self.read(&context, |view| reader::stat(view, id, vocabulary, &context))
+        let told = self.read(&context, |view| reader::stat(view, id, vocabulary, &context))?;
+        told.map(|told| self.with_owner(told, &context)).transpose()
     }
 
     fn list(
@@ -362,16 +420,24 @@ impl Storage for Database {
         vocabulary: &Vocabulary,
     ) -> Result<Vec<Listed>> {
         let context = self.context();
-        self.read(&context, |view| reader::list(view, order, after, limit, vocabulary, &context))
+        let listed = self.read(&context, |view| reader::list(view, order, after, limit, vocabulary, &context))?;
+        let locked = self.locks.numbers().map_err(|e| context.io("looking at the locks of", e))?;
+        let with_owner = |(key, told): (u64, Numbered)| {
+            let is_locked = locked.contains(&told.number);
+            let snapshot = if is_locked { self.with_owner(told, &context)? } else { told.snapshot };
+            Ok(Listed { key, snapshot })
+        };
+        listed.into_iter().map(with_owner).collect()
     }
 
     fn remove(&self, id: &SessionId) -> Result<bool> {
-        let context = self.context().session(id);
-        self.write(&context, |writer| writer.remove(id, &self.locks, &context))
+        Ok(matches!(self.change(Change::Remove { id: id.clone() })?, Done::Removed(true)))
     }
 
     fn sync(&self) -> Result<()> {
-        let context = self.context();
-        self.write(&context, |writer| writer.sync(&context))
+        self.change(Change::Flush).map(drop)
     }
 }
+
+/// Each change has an outcome of its own kind.
+const UNASKED: &str = "an outcome of another change";

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::super::runtime::{Listed, Slice, Stored};
+use super::super::runtime::{Slice, Stored};
 use super::failure::{Context, corruption};
 use super::row::{self, SessionKey};
 use super::session_row::{STORE_ID, SessionRow, session_query, type_checksum};
@@ -122,7 +122,7 @@ pub(super) fn stat(
     id: &SessionId,
     vocabulary: &Vocabulary,
     context: &Context<'_>,
-) -> Result<Option<Snapshot>> {
+) -> Result<Option<Numbered>> {
     let mut statement = view.prepare_cached(BY_ID).map_err(|e| context.sqlite(e))?;
     let mut rows = statement.query([id.as_str()]).map_err(|e| context.sqlite(e))?;
     match rows.next().map_err(|e| context.sqlite(e))? {
@@ -138,7 +138,7 @@ pub(super) fn list(
     limit: Option<usize>,
     vocabulary: &Vocabulary,
     context: &Context<'_>,
-) -> Result<Vec<Listed>> {
+) -> Result<Vec<(u64, Numbered)>> {
     let mut listed = Vec::new();
     let limit = limit.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
     // Created but not stored sessions stand before all stored ones, at keys beyond SQLite's integers.
@@ -153,10 +153,10 @@ pub(super) fn list(
             };
             // The index holds numbers only; a row that has become something else is told with the last ones.
             let key = place.unwrap_or(0);
-            let snapshot = snapshot(found, vocabulary, context)?;
+            let told = snapshot(found, vocabulary, context)?;
             // Such a row must not be listed on every page again.
-            if after.is_none_or(|a| a.is_before(key, &snapshot.id)) {
-                listed.push(Listed { key, snapshot });
+            if after.is_none_or(|a| a.is_before(key, &told.snapshot.id)) {
+                listed.push((key, told));
             }
         }
         Ok(())
@@ -176,13 +176,20 @@ pub(super) fn list(
     Ok(listed)
 }
 
-fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Context<'_>) -> Result<Snapshot> {
+/// A snapshot with the number of its session, by which its owner is found.
+pub(super) struct Numbered {
+    pub(super) number: i64,
+    pub(super) snapshot: Snapshot,
+}
+
+fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Context<'_>) -> Result<Numbered> {
     let store: String = found.get(STORE_ID).map_err(|e| context.sqlite(e))?;
     let row = match SessionRow::read(found) {
         Ok(row) => row,
         Err(reason) => {
             let damaged = Revision::new(format!("{store}:damaged"));
-            return Ok(Snapshot::damaged(SessionRow::id_of(found), reason, damaged));
+            let number = found.get(0).unwrap_or_default();
+            return Ok(Numbered { number, snapshot: Snapshot::damaged(SessionRow::id_of(found), reason, damaged) });
         }
     };
     let revision = Revision::new(format!("{store}:{:x}:{}:{:x}", row.incarnation, row.revision, row.chain));
@@ -195,7 +202,7 @@ fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Context<'_>) -> 
     snapshot.last_time = row.last_time;
     snapshot.activity = row.activity;
     snapshot.written_at = row.written_at;
-    Ok(snapshot)
+    Ok(Numbered { number: row.number, snapshot })
 }
 
 #[cfg(test)]

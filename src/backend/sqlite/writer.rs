@@ -3,240 +3,160 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior};
 
-use super::connection::{open_writer, set_synchronous, set_up_writer};
-use super::failure::{Context, corruption};
-use super::lease::{Lease, Locks};
-use super::row::{SessionKey, chained, line_checksum, row_key};
-use super::session_row::SessionRow;
-use super::{reader, schema};
-use crate::log::text::{push_seqs, push_surface_op, write_event};
-use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::{Error, Result, checks};
-
-const INSERT_EVENT: &str = "INSERT INTO events \
-     (key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+use super::change::{Change, Done, Halt};
+use super::connection::{open_writer, set_up_writer};
+use super::failure::Context;
+use super::lease::Locks;
+use super::patience::Patience;
+use super::schema;
+use super::turnstile::Turnstile;
+use super::wal::Wal;
+use crate::seam::{Durability, Result};
 
 /// The connection that writes.
 pub(super) struct Writer {
     connection: Connection,
+    durability: Durability,
+    turnstile: Turnstile,
+    /// How long SQLite may wait for its lock.
+    patience: Patience,
+    wal: Wal,
+    /// Which commits wait for the disk now.
+    synchronous: Synchronous,
     /// Whether something may be stored that is not durable yet, by this writer or by one before it.
     unsynced: bool,
 }
 
+/// NORMAL survives the death of the process, FULL a loss of power too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Synchronous {
+    Normal,
+    Full,
+}
+
 impl Writer {
-    pub(super) fn open(path: &Path, busy_timeout: Duration, context: &Context<'_>) -> Result<Self> {
-        Ok(Self { connection: open_writer(path, busy_timeout, context)?, unsynced: true })
+    pub(super) fn open(
+        path: &Path,
+        locks: &Locks,
+        durability: Durability,
+        busy_timeout: Duration,
+        context: &Context<'_>,
+    ) -> Result<Self> {
+        let mut connection = open_writer(path, busy_timeout, context)?;
+        let prepare = |connection: &mut Connection| {
+            let patience = Patience::of(connection, busy_timeout)?;
+            Ok((patience, Wal::of(connection)?))
+        };
+        let (patience, wal) = prepare(&mut connection).map_err(|e| context.sqlite(e))?;
+        let turnstile = Turnstile::of(locks);
+        let synchronous = Synchronous::Normal;
+        Ok(Self { connection, durability, turnstile, patience, wal, synchronous, unsynced: true })
     }
 
     pub(super) fn in_memory(context: &Context<'_>) -> Result<Self> {
         let mut connection = Connection::open_in_memory().map_err(|e| context.sqlite(e))?;
         schema::create(&mut connection, context)?;
         set_up_writer(&connection).map_err(|e| context.sqlite(e))?;
-        Ok(Self { connection, unsynced: false })
+        Ok(Self {
+            connection,
+            durability: Durability::OnFlush,
+            turnstile: Turnstile::of(&Locks::none()),
+            patience: Patience::none(),
+            wal: Wal::none(),
+            synchronous: Synchronous::Normal,
+            unsynced: false,
+        })
     }
 
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Runs `work` in one transaction that holds the lock for writing from its start: what it reads is what it changes.
-    fn transaction<T>(&mut self, context: &Context<'_>, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| context.sqlite(e))?;
-        let done = work(&transaction)?;
-        transaction.commit().map_err(|e| context.sqlite(e))?;
-        self.unsynced = true;
-        Ok(done)
-    }
-
-    pub(super) fn materialize(
-        &mut self,
-        header: &SessionHeader,
-        inherited: u64,
-        events: &[SessionEvent],
-        locks: &Locks,
-        context: &Context<'_>,
-    ) -> Result<(SessionKey, Lease)> {
-        let id = header.id();
-        let (key, lease, types) = self.transaction(context, |transaction| {
-            let failed = |e| context.sqlite(e);
-            if reader::contains(transaction, id).map_err(failed)? {
-                return Err(Error::AlreadyExists { session: id.clone() });
+    /// Makes changes in one transaction, with one wait for the disk where one of them asks for it. One that is refused leaves
+    /// the others alone; where one fails each is made in a transaction of its own.
+    pub(super) fn commit(&mut self, changes: &[Change<'_>], locks: &Locks, context: &Context<'_>) -> Vec<Result<Done>> {
+        self.patience.renew();
+        match self.attempt(changes, locks, context) {
+            Ok(outcomes) => outcomes,
+            Err(failed) if changes.len() == 1 => vec![Err(failed)],
+            Err(failed) => {
+                log::debug!("a group of {} changes failed, each is made alone: {failed}", changes.len());
+                let alone = |change| self.attempt(std::slice::from_ref(change), locks, context);
+                changes.iter().map(alone).map(|alone| alone.and_then(|mut one| one.remove(0))).collect()
             }
-            checks::check_contiguous(id, 0, events)?;
-            let incarnation = transaction.query_row("SELECT random()", [], |row| row.get(0)).map_err(failed)?;
-            let activity = next_activity(transaction).map_err(failed)?;
-            let mut row = SessionRow::new(header, incarnation, inherited, activity);
-            row.insert(transaction).map_err(failed)?;
-            let key = SessionKey::new(row.number, incarnation, header);
-            // Before others can see the session.
-            let lease = locks.take(key.number, id, context)?;
-            let types = store(transaction, &key, &mut row, events).map_err(failed)?;
-            Ok((key, lease, types))
-        })?;
-        key.note_types(types);
-        Ok((key, lease))
-    }
-
-    pub(super) fn append(
-        &mut self,
-        id: &SessionId,
-        key: &SessionKey,
-        events: &[SessionEvent],
-        context: &Context<'_>,
-    ) -> Result<()> {
-        let types = self.transaction(context, |transaction| {
-            let mut row = reader::session(transaction, id, key, context)?;
-            checks::check_contiguous(id, row.events, events)?;
-            check_end(transaction, id, key, row.events, context)?;
-            let stored = next_activity(transaction).and_then(|activity| {
-                row.activity = activity;
-                row.touch();
-                store(transaction, key, &mut row, events)
-            });
-            stored.map_err(|e| context.sqlite(e))
-        })?;
-        key.note_types(types);
-        Ok(())
-    }
-
-    pub(super) fn remove(&mut self, id: &SessionId, locks: &Locks, context: &Context<'_>) -> Result<bool> {
-        // The lease is given up behind the commit: no other store finds the session writable while it still sees it.
-        let removed = self.transaction(context, |transaction| {
-            let failed = |e| context.sqlite(e);
-            let number = transaction
-                .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
-                .optional()
-                .map_err(failed)?;
-            let Some(number) = number else { return Ok(None) };
-            let lease = locks.take(number, id, context)?;
-            let keys = [row_key(number, 0), row_key(number + 1, 0)];
-            transaction.execute("DELETE FROM events WHERE key >= ?1 AND key < ?2", keys).map_err(failed)?;
-            transaction.execute("DELETE FROM session_types WHERE session = ?1", [number]).map_err(failed)?;
-            // The number of the last write is not given to another one.
-            transaction
-                .execute(
-                    "UPDATE store SET removed_activity = max(removed_activity, \
-                     (SELECT activity FROM sessions WHERE number = ?1))",
-                    [number],
-                )
-                .map_err(failed)?;
-            transaction.execute("DELETE FROM sessions WHERE number = ?1", [number]).map_err(failed)?;
-            Ok(Some(lease))
-        })?;
-        Ok(removed.is_some())
-    }
-
-    /// Commits once with a sync of the WAL, which makes durable whatever was committed before.
-    pub(super) fn sync(&mut self, context: &Context<'_>) -> Result<()> {
-        if !self.unsynced {
-            return Ok(());
         }
-        let sync = || {
-            set_synchronous(&self.connection, "FULL")?;
-            let committed = self
-                .connection
-                .prepare_cached("UPDATE store SET flushes = flushes + 1")
-                .and_then(|mut s| s.execute([]));
-            set_synchronous(&self.connection, "NORMAL")?;
-            committed
+    }
+
+    fn attempt(&mut self, changes: &[Change<'_>], locks: &Locks, context: &Context<'_>) -> Result<Vec<Result<Done>>> {
+        let context = match changes {
+            [Change::Flush, ..] | [] => context.clone(),
+            [first, ..] => first.session().map_or_else(|| context.clone(), |id| context.clone().session(id)),
         };
-        sync().map_err(|e| context.sqlite(e))?;
-        self.unsynced = false;
-        Ok(())
-    }
-}
-
-/// Checks that the stored log ends where its counter says, so that no row ever stands without the one before it.
-fn check_end(
-    transaction: &Transaction<'_>,
-    id: &SessionId,
-    key: &SessionKey,
-    count: u64,
-    context: &Context<'_>,
-) -> Result<()> {
-    let Some(last) = count.checked_sub(1) else { return Ok(()) };
-    let stored = transaction
-        .prepare_cached("SELECT 1 FROM events WHERE key = ?1")
-        .and_then(|mut s| s.exists([key.row(last)]))
-        .map_err(|e| context.sqlite(e))?;
-    if stored {
-        Ok(())
-    } else {
-        Err(corruption(id, Some(last), format!("its row is missing, of {count} that are counted")))
-    }
-}
-
-/// The activity of the session that is written next.
-fn next_activity(transaction: &Transaction<'_>) -> Result<u64, rusqlite::Error> {
-    transaction
-        .prepare_cached("SELECT max(ifnull((SELECT max(activity) FROM sessions), 0), removed_activity) + 1 FROM store")?
-        .query_row([], |found| found.get(0))
-}
-
-/// Stores a batch that continues the log, and the row of its session that follows from it; gives the types that it noted.
-fn store<'e>(
-    transaction: &Transaction<'_>,
-    key: &SessionKey,
-    row: &mut SessionRow,
-    events: &'e [SessionEvent],
-) -> Result<Vec<&'e str>, rusqlite::Error> {
-    if events.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut insert = transaction.prepare_cached(INSERT_EVENT)?;
-    let (mut line, mut sources, mut op) = (String::new(), String::new(), String::new());
-    let mut new_types = Vec::new();
-    for event in events {
-        line.clear();
-        write_event(&mut line, event);
-        let checksum = line_checksum(&line, key.incarnation);
-        let source_event_seqs = event.source_event_seqs().map(|seqs| {
-            sources.clear();
-            push_seqs(&mut sources, seqs);
-            &sources
-        });
-        let surface_op = event.surface_op().map(|value| {
-            op.clear();
-            push_surface_op(&mut op, value);
-            &op
-        });
-        insert.execute(params![
-            key.row(event.seq().get()),
-            event.event_type(),
-            event.time(),
-            event.data().as_str(),
-            source_event_seqs,
-            surface_op,
-            event.is_ignorable().then_some(1),
-            event.envelope().to_code(),
-            checksum,
-        ])?;
-        row.events += 1;
-        row.size_bytes += line.len() as u64 + 1;
-        row.last_time = Some(event.time());
-        row.chain = chained(row.chain, checksum);
-        if key.has_seed_mark
-            && let Some(mark) = checks::inherited_mark(event)
-        {
-            row.inherited = mark.get();
+        let failed = |e| context.sqlite(e);
+        let flushes = changes.iter().any(|change| matches!(change, Change::Flush));
+        if flushes && changes.len() == 1 && !self.unsynced {
+            return Ok(vec![Ok(Done::Flushed)]);
         }
-        let event_type = event.event_type();
-        if !event.is_ignorable() && !new_types.contains(&event_type) && !key.has_noted(event_type) {
-            let first_seq = event.seq().get();
-            let noted = transaction
-                .prepare_cached("INSERT INTO session_types VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-                .execute(params![key.number, event_type, first_seq])?;
-            if noted > 0 {
-                row.add_type(event_type, first_seq);
+        let waits = changes.iter().any(|change| change.waits_for_disk(self.durability));
+        if waits {
+            self.wal.recover(&self.connection, &context)?;
+        }
+        self.set_synchronous(if waits { Synchronous::Full } else { Synchronous::Normal }).map_err(failed)?;
+        let first = self.turnstile.pass(self.patience.left());
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        drop(first);
+
+        let mut outcomes = Vec::with_capacity(changes.len());
+        let written_before = transaction.total_changes();
+        for change in changes {
+            let context = change.session().map_or_else(|| context.clone(), |id| context.clone().session(id));
+            match change.make(&transaction, locks, &context) {
+                Ok(made) => outcomes.push(Ok(made)),
+                Err(Halt::Refused(refused)) => outcomes.push(Err(refused)),
+                Err(Halt::Failed(failed)) => return Err(failed),
             }
-            new_types.push(event_type);
+        }
+        if flushes && self.unsynced && transaction.total_changes() == written_before {
+            // A commit that changes nothing syncs nothing.
+            transaction
+                .prepare_cached("UPDATE store SET flushes = flushes + 1")
+                .and_then(|mut raise| raise.execute([]))
+                .map_err(failed)?;
+        }
+        let wrote = transaction.total_changes() != written_before;
+        if let Err(e) = transaction.commit() {
+            if waits {
+                self.bury_failed_commit();
+            }
+            return Err(failed(e));
+        }
+        if wrote {
+            self.unsynced = !waits;
+            self.wal.tend(&self.connection, &self.patience);
+        }
+        Ok(outcomes.into_iter().map(|made| made.map(|made| made.committed())).collect())
+    }
+
+    fn set_synchronous(&mut self, wanted: Synchronous) -> Result<(), rusqlite::Error> {
+        if self.synchronous != wanted {
+            let mode = if wanted == Synchronous::Full { "FULL" } else { "NORMAL" };
+            self.connection.pragma_update(None, "synchronous", mode)?;
+            self.synchronous = wanted;
+        }
+        Ok(())
+    }
+
+    /// A commit that failed to reach the disk stands in the WAL all the same, whole: a process that dies now would leave it
+    /// to be found, though its writer was told that it failed. Another commit takes its place.
+    fn bury_failed_commit(&mut self) {
+        self.wal.suspect();
+        let buried = self
+            .set_synchronous(Synchronous::Normal)
+            .and_then(|()| self.connection.execute("UPDATE store SET flushes = flushes + 1", []));
+        if let Err(e) = buried {
+            log::warn!("a commit that failed could not be overwritten: {e}; the next one does");
         }
     }
-    row.revision += 1;
-    row.update(transaction)?;
-    Ok(new_types)
 }

@@ -1,0 +1,269 @@
+//! [`Change`]: what the one writer can be asked for, and what comes of it.
+
+use std::borrow::Cow;
+
+use rusqlite::{OptionalExtension, Transaction};
+
+use super::batch;
+use super::failure::{Context, corruption};
+use super::lease::{Lease, Locks};
+use super::reader;
+use super::row::{SessionKey, row_key};
+use super::session_row::SessionRow;
+use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::seam::{Durability, Error, Result, checks};
+
+/// What the writer can be asked for.
+pub(super) enum Change<'e> {
+    /// Store a new session with its first batch, which may be empty.
+    Materialize { header: SessionHeader, inherited: u64, events: Cow<'e, [SessionEvent]> },
+    /// Store a batch behind the log, for the writer that was given `fence`.
+    Append { id: SessionId, key: SessionKey, fence: i64, events: Cow<'e, [SessionEvent]> },
+    /// Make the writer that asks the only one of a session.
+    Own { id: SessionId, key: SessionKey },
+    /// Remove a session.
+    Remove { id: SessionId },
+    /// Make all that was committed survive a loss of power.
+    Flush,
+}
+
+/// What came of a change.
+pub(super) enum Done {
+    /// A new session, and its ownership.
+    Stored(SessionKey, Lease),
+    Appended,
+    /// The fence of the only writer.
+    Owned(i64),
+    /// Whether there was such a session.
+    Removed(bool),
+    Flushed,
+}
+
+impl Change<'_> {
+    /// The same change, to be made by another thread.
+    pub(super) fn into_owned(self) -> Change<'static> {
+        match self {
+            Self::Materialize { header, inherited, events } => {
+                Change::Materialize { header, inherited, events: Cow::Owned(events.into_owned()) }
+            }
+            Self::Append { id, key, fence, events } => {
+                Change::Append { id, key, fence, events: Cow::Owned(events.into_owned()) }
+            }
+            Self::Own { id, key } => Change::Own { id, key },
+            Self::Remove { id } => Change::Remove { id },
+            Self::Flush => Change::Flush,
+        }
+    }
+
+    /// The session that it is about.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Materialize { header, .. } => Some(header.id()),
+            Self::Append { id, .. } | Self::Own { id, .. } | Self::Remove { id } => Some(id),
+            Self::Flush => None,
+        }
+    }
+
+    /// About how many bytes it writes.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Materialize { events, .. } | Self::Append { events, .. } => {
+                events.iter().map(|event| event.data().as_str().len() + 256).sum()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether who asks for it waits for the disk.
+    pub(super) fn waits_for_disk(&self, durability: Durability) -> bool {
+        match self {
+            Self::Materialize { .. } | Self::Append { .. } => durability == Durability::EveryAppend,
+            Self::Own { .. } | Self::Remove { .. } => false,
+            Self::Flush => true,
+        }
+    }
+}
+
+/// Why a change is not made.
+pub(super) enum Halt {
+    /// It was refused before anything of it was written.
+    Refused(Error),
+    /// It failed while it was written, so that its transaction must not be committed.
+    Failed(Error),
+}
+
+/// A change that was made in a transaction which is not committed yet.
+pub(super) struct Made<'c> {
+    done: Done,
+    /// What its session's key remembers once it is committed.
+    noted: Option<(SessionKey, Vec<&'c str>)>,
+    /// Held until it is committed: no other store finds a removed session writable while it still sees it.
+    _removed: Option<Lease>,
+}
+
+impl<'c> Made<'c> {
+    fn new(done: Done) -> Self {
+        Self { done, noted: None, _removed: None }
+    }
+
+    /// What came of it, now that it is committed.
+    pub(super) fn committed(self) -> Done {
+        if let Some((key, types)) = self.noted {
+            key.note_types(types);
+        }
+        self.done
+    }
+}
+
+impl Change<'_> {
+    /// Makes the change in a transaction that holds the lock for writing, so that what it reads is what it changes.
+    pub(super) fn make<'c>(
+        &'c self,
+        transaction: &Transaction<'_>,
+        locks: &Locks,
+        context: &Context<'_>,
+    ) -> Result<Made<'c>, Halt> {
+        match self {
+            Self::Materialize { header, inherited, events } => {
+                materialize(header, *inherited, events, transaction, locks, context)
+            }
+            Self::Append { id, key, fence, events } => append(id, key, *fence, events, transaction, context),
+            Self::Own { id, key } => own(id, key, transaction, context),
+            Self::Remove { id } => remove(id, transaction, locks, context),
+            Self::Flush => Ok(Made::new(Done::Flushed)),
+        }
+    }
+}
+
+fn materialize<'c>(
+    header: &SessionHeader,
+    inherited: u64,
+    events: &'c [SessionEvent],
+    transaction: &Transaction<'_>,
+    locks: &Locks,
+    context: &Context<'_>,
+) -> Result<Made<'c>, Halt> {
+    let id = header.id();
+    let look = || {
+        if reader::contains(transaction, id).map_err(|e| context.sqlite(e))? {
+            return Err(Error::AlreadyExists { session: id.clone() });
+        }
+        checks::check_contiguous(id, 0, events)
+    };
+    look().map_err(Halt::Refused)?;
+    let write = || {
+        let failed = |e| context.sqlite(e);
+        let incarnation = transaction.query_row("SELECT random()", [], |row| row.get(0)).map_err(failed)?;
+        let activity = next_activity(transaction).map_err(failed)?;
+        let mut row = SessionRow::new(header, incarnation, inherited, activity);
+        row.insert(transaction).map_err(failed)?;
+        let key = SessionKey::new(row.number, incarnation, header);
+        // Before others can see the session.
+        let lease = locks.take(key.number, id, context)?.with_fence(row.fence);
+        let types = batch::store(transaction, &key, &mut row, events).map_err(failed)?;
+        let noted = Some((key.clone(), types));
+        Ok(Made { noted, ..Made::new(Done::Stored(key, lease)) })
+    };
+    write().map_err(Halt::Failed)
+}
+
+fn append<'c>(
+    id: &SessionId,
+    key: &SessionKey,
+    fence: i64,
+    events: &'c [SessionEvent],
+    transaction: &Transaction<'_>,
+    context: &Context<'_>,
+) -> Result<Made<'c>, Halt> {
+    let look = || {
+        let row = reader::session(transaction, id, key, context)?;
+        if row.fence != fence {
+            return Err(Error::OwnershipLost { session: id.clone() });
+        }
+        checks::check_contiguous(id, row.events, events)?;
+        check_end(transaction, id, key, row.events, context)?;
+        Ok(row)
+    };
+    let mut row = look().map_err(Halt::Refused)?;
+    let mut write = || {
+        row.activity = next_activity(transaction)?;
+        row.touch();
+        batch::store(transaction, key, &mut row, events)
+    };
+    let types = write().map_err(|e| Halt::Failed(context.sqlite(e)))?;
+    Ok(Made { noted: Some((key.clone(), types)), ..Made::new(Done::Appended) })
+}
+
+fn own<'c>(
+    id: &SessionId,
+    key: &SessionKey,
+    transaction: &Transaction<'_>,
+    context: &Context<'_>,
+) -> Result<Made<'c>, Halt> {
+    let row = reader::session(transaction, id, key, context).map_err(Halt::Refused)?;
+    let fence = row.fence.wrapping_add(1);
+    transaction
+        .prepare_cached("UPDATE sessions SET fence = ?2 WHERE number = ?1")
+        .and_then(|mut raise| raise.execute([row.number, fence]))
+        .map_err(|e| Halt::Failed(context.sqlite(e)))?;
+    Ok(Made::new(Done::Owned(fence)))
+}
+
+fn remove<'c>(
+    id: &SessionId,
+    transaction: &Transaction<'_>,
+    locks: &Locks,
+    context: &Context<'_>,
+) -> Result<Made<'c>, Halt> {
+    let look = || {
+        let number = transaction
+            .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
+            .optional()
+            .map_err(|e| context.sqlite(e))?;
+        number.map(|number: i64| Ok((number, locks.take(number, id, context)?))).transpose()
+    };
+    let Some((number, lease)) = look().map_err(Halt::Refused)? else {
+        return Ok(Made::new(Done::Removed(false)));
+    };
+    let write = || {
+        let keys = [row_key(number, 0), row_key(number + 1, 0)];
+        transaction.execute("DELETE FROM events WHERE key >= ?1 AND key < ?2", keys)?;
+        transaction.execute("DELETE FROM session_types WHERE session = ?1", [number])?;
+        // The number of the last write is not given to another one.
+        transaction.execute(
+            "UPDATE store SET removed_activity = max(removed_activity, \
+             (SELECT activity FROM sessions WHERE number = ?1))",
+            [number],
+        )?;
+        transaction.execute("DELETE FROM sessions WHERE number = ?1", [number])
+    };
+    write().map_err(|e| Halt::Failed(context.sqlite(e)))?;
+    Ok(Made { _removed: Some(lease), ..Made::new(Done::Removed(true)) })
+}
+
+/// Checks that the stored log ends where its counter says, so that no row ever stands without the one before it.
+fn check_end(
+    transaction: &Transaction<'_>,
+    id: &SessionId,
+    key: &SessionKey,
+    count: u64,
+    context: &Context<'_>,
+) -> Result<()> {
+    let Some(last) = count.checked_sub(1) else { return Ok(()) };
+    let stored = transaction
+        .prepare_cached("SELECT 1 FROM events WHERE key = ?1")
+        .and_then(|mut s| s.exists([key.row(last)]))
+        .map_err(|e| context.sqlite(e))?;
+    if stored {
+        Ok(())
+    } else {
+        Err(corruption(id, Some(last), format!("its row is missing, of {count} that are counted")))
+    }
+}
+
+/// The activity of the session that is written next.
+fn next_activity(transaction: &Transaction<'_>) -> Result<u64, rusqlite::Error> {
+    transaction
+        .prepare_cached("SELECT max(ifnull((SELECT max(activity) FROM sessions), 0), removed_activity) + 1 FROM store")?
+        .query_row([], |found| found.get(0))
+}

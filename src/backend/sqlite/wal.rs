@@ -1,0 +1,115 @@
+//! [`Wal`]: the file in which SQLite keeps the newest pages, kept short.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::failure::Context;
+use super::patience::Patience;
+use crate::seam::Result;
+
+/// From so many pages on they are copied into the database after a commit, as far as readers allow it.
+const COPIED_FROM: i32 = 1000;
+
+/// How many pages it grows between two tries to copy all of them.
+const STEP: i32 = 250;
+
+/// From so many pages on readers are waited for, so that it can start from its beginning again: 32 MiB of 8 KiB pages.
+const RESTARTED_FROM: i32 = 4000;
+
+/// How long they are waited for, once; a reader that takes longer is not waited for again.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// What is left of the file when it starts from its beginning, in bytes.
+const KEPT: i64 = 32 << 20;
+
+/// The WAL of a connection that writes.
+pub(super) struct Wal {
+    /// How many pages it held after the last commit; nothing where there is no WAL.
+    pages: Option<Arc<AtomicI32>>,
+    /// From how many pages on they are copied next.
+    next: i32,
+    /// Whether a reader kept it from starting from its beginning.
+    is_held: bool,
+    /// Whether a sync of it failed: the operating system then forgets that those pages were never written, and a sync that
+    /// succeeds later says nothing of them.
+    is_suspect: bool,
+}
+
+impl Wal {
+    pub(super) fn of(connection: &mut Connection) -> Result<Self, rusqlite::Error> {
+        connection.pragma_update(None, "journal_size_limit", KEPT)?;
+        let pages = Arc::new(AtomicI32::new(0));
+        let counted = pages.clone();
+        // In place of SQLite's own hook, which never waits for readers.
+        connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+            counted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(Self { pages: Some(pages), ..Self::none() })
+    }
+
+    pub(super) fn none() -> Self {
+        Self { pages: None, next: COPIED_FROM, is_held: false, is_suspect: false }
+    }
+
+    /// Keeps it short after a commit. The commit stands whatever comes of this.
+    pub(super) fn tend(&mut self, connection: &Connection, patience: &Patience) {
+        let Some(pages) = self.pages.as_ref().map(|pages| pages.load(Ordering::Relaxed)) else { return };
+        if pages < COPIED_FROM {
+            self.next = COPIED_FROM;
+            self.is_held = false;
+            return;
+        }
+        if pages < self.next && pages < RESTARTED_FROM {
+            return;
+        }
+        if let Err(e) = self.copy(connection, pages, patience) {
+            self.is_suspect = true;
+            log::warn!("copying the WAL into the database: {e}; it is tried again at the next commit");
+        }
+    }
+
+    fn copy(&mut self, connection: &Connection, pages: i32, patience: &Patience) -> Result<(), rusqlite::Error> {
+        if pages < RESTARTED_FROM {
+            let is_whole = checkpoint(connection, "PASSIVE")?;
+            self.next = if is_whole { COPIED_FROM } else { pages + STEP };
+            return Ok(());
+        }
+        patience.allow(if self.is_held { Duration::ZERO } else { WAIT });
+        let is_held = !checkpoint(connection, "TRUNCATE")?;
+        if is_held && !self.is_held {
+            log::warn!("a reader holds the WAL at {pages} pages; it grows until that has finished");
+        }
+        self.is_held = is_held;
+        Ok(())
+    }
+
+    /// Remembers that a sync may have failed.
+    pub(super) fn suspect(&mut self) {
+        self.is_suspect = self.pages.is_some();
+    }
+
+    /// Makes good for a sync that failed, before anything is called durable that was committed earlier: all pages are written
+    /// into the database, and that is synced.
+    pub(super) fn recover(&mut self, connection: &Connection, context: &Context<'_>) -> Result<()> {
+        if self.is_suspect {
+            if !checkpoint(connection, "TRUNCATE").map_err(|e| context.sqlite(e))? {
+                return Err(context.busy());
+            }
+            self.is_suspect = false;
+        }
+        Ok(())
+    }
+}
+
+/// Copies pages into the database; whether all were, and whether nobody was in the way.
+fn checkpoint(connection: &Connection, mode: &str) -> Result<bool, rusqlite::Error> {
+    let (busy, pages, copied): (i64, i64, i64) =
+        connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    Ok(busy == 0 && pages == copied)
+}
