@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use r2d2::{ManageConnection, Pool, PooledConnection};
+use r2d2::{ManageConnection, Pool};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use scheduled_thread_pool::ScheduledThreadPool;
@@ -20,7 +20,7 @@ const MAX_READERS: u32 = 8;
 /// `busy_timeout` has no say in it.
 const TURN: Duration = Duration::from_secs(60);
 
-/// The one thread in which all stores of the process open reading connections; a pool would start three of its own.
+/// The one thread in which the pools of all stores of the process work; each would start three of its own.
 fn opening_thread() -> Arc<ScheduledThreadPool> {
     static THREAD: LazyLock<Arc<ScheduledThreadPool>> = LazyLock::new(|| {
         Arc::new(ScheduledThreadPool::builder().num_threads(1).thread_name_pattern("sessions-readers").build())
@@ -46,7 +46,7 @@ struct Open {
     closed: Condvar,
 }
 
-/// Waits, when it is dropped, until no reading connection is open. The pool opens them in threads of its own, and the last
+/// Waits, when it is dropped, until no reading connection is open. The pool works in a thread of its own too, and the last
 /// thread to know the pool closes what it holds: without the wait the process may end before SQLite has put away the
 /// files beside the database.
 struct Closing(Arc<Open>);
@@ -88,7 +88,7 @@ impl Readers {
     /// Opens the first one, so that what is wrong with the database is told here and not at the first call.
     pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
         let reading = Reading { path: path.to_owned(), busy_timeout, open: Arc::default() };
-        let first = reading.connect().map_err(|e| Context::store(path).sqlite(e))?;
+        let first = reading.open().map_err(|e| Context::store(path).sqlite(e))?;
         schema::check_connection(&first.connection, &Context::store(path))?;
         first
             .connection
@@ -104,20 +104,22 @@ impl Readers {
         Ok(Self { pool, _closing: Closing(reading.open.clone()), reading })
     }
 
-    pub(super) fn get(&self, context: &Context<'_>) -> Result<PooledConnection<Reading>> {
-        self.pool.get().map_err(|timeout| match self.reading.connect() {
-            // The pool keeps the text of a failure only; opening once more tells which it is.
-            Err(failure) => context.sqlite(failure),
-            Ok(_) => crate::seam::Error::StoreBusy {
-                session: None,
-                store: self.reading.path.display().to_string(),
-                source: Some(timeout.into()),
-            },
-        })
+    /// Runs `work` on a connection that no other thread uses meanwhile.
+    pub(super) fn with<T>(&self, context: &Context<'_>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let mut place = self.pool.get().map_err(|timeout| crate::seam::Error::StoreBusy {
+            session: None,
+            store: self.reading.path.display().to_string(),
+            source: Some(timeout.into()),
+        })?;
+        let reader = match &mut *place {
+            Some(reader) => reader,
+            empty => empty.insert(self.reading.open().map_err(|e| context.sqlite(e))?),
+        };
+        work(&reader.connection)
     }
 }
 
-/// Opens connections for the pool.
+/// Opens connections.
 #[derive(Clone)]
 pub(super) struct Reading {
     path: PathBuf,
@@ -125,20 +127,28 @@ pub(super) struct Reading {
     open: Arc<Open>,
 }
 
-impl ManageConnection for Reading {
-    type Connection = Reader;
-    type Error = rusqlite::Error;
-
-    fn connect(&self) -> Result<Reader, rusqlite::Error> {
+impl Reading {
+    fn open(&self) -> Result<Reader, rusqlite::Error> {
         let counted = Counted::new(&self.open);
         Ok(Reader { connection: open_reading(&self.path, self.busy_timeout)?, _counted: counted })
     }
+}
 
-    fn is_valid(&self, reader: &mut Reader) -> Result<(), rusqlite::Error> {
-        reader.connection.query_row("SELECT 1", [], |_| Ok(()))
+/// What the pool holds are places for connections, which are opened by who first needs them: a pool that cannot open one
+/// tries again until the time for a turn is over, keeps the text of the failure only, and lets everybody wait.
+impl ManageConnection for Reading {
+    type Connection = Option<Reader>;
+    type Error = std::convert::Infallible;
+
+    fn connect(&self) -> Result<Option<Reader>, Self::Error> {
+        Ok(None)
     }
 
-    fn has_broken(&self, _: &mut Reader) -> bool {
+    fn is_valid(&self, _: &mut Option<Reader>) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    fn has_broken(&self, _: &mut Option<Reader>) -> bool {
         false
     }
 }

@@ -291,7 +291,7 @@ impl Database {
         };
         self.check_in_place()?;
         match &self.readers {
-            Some(readers) => in_view(&readers.get(context)?.connection),
+            Some(readers) => readers.with(context, in_view),
             None => self.write(context, |writer| in_view(writer.connection())),
         }
     }

@@ -1,7 +1,7 @@
 //! The schema: making a new database, and telling a store of ours from anything else before a byte of it changes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -66,6 +66,8 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
         .tempfile_in(folder)
         .map_err(|e| context.io("making", e))?
         .into_temp_path();
+    // Dropped behind the connection.
+    let _beside = Beside(temporary.to_path_buf());
     let mut connection = Connection::open(&temporary).map_err(|e| context.sqlite(e))?;
     create(&mut connection, &context)?;
     super::connection::set_wal(&connection, &context)?;
@@ -76,6 +78,24 @@ pub(super) fn create_file(path: &Path) -> Result<()> {
         Err(failed) => return Err(context.io("making", failed.error)),
     }
     private::sync_folder(folder).map_err(|e| context.io("making durable the folder of", e))
+}
+
+/// The files that SQLite puts beside a database which is being made; what a failure leaves of them goes with this.
+struct Beside(PathBuf);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        for side in ["-journal", "-wal", "-shm"] {
+            let mut file = self.0.as_os_str().to_owned();
+            file.push(side);
+            match fs::remove_file(&file) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    log::warn!("{}: left behind: {e}", Path::new(&file).display());
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Whether the file in which SQLite keeps the newest pages lies beside a database.

@@ -1,14 +1,15 @@
 //! [`Wal`]: the file in which SQLite keeps the newest pages, kept short.
 
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::failure::Context;
 use super::patience::Patience;
-use crate::seam::Result;
 
 /// From so many pages on they are copied into the database after a commit, as far as readers allow it.
 const COPIED_FROM: i32 = 1000;
@@ -27,6 +28,8 @@ const KEPT: i64 = 32 << 20;
 
 /// The WAL of a connection that writes.
 pub(super) struct Wal {
+    /// The file; nothing where there is no WAL.
+    file: Option<PathBuf>,
     /// How many pages it held after the last commit; nothing where there is no WAL.
     pages: Option<Arc<AtomicI32>>,
     /// From how many pages on they are copied next.
@@ -34,12 +37,13 @@ pub(super) struct Wal {
     /// Whether a reader kept it from starting from its beginning.
     is_held: bool,
     /// Whether a sync of it failed: the operating system then forgets that those pages were never written, and a sync that
-    /// succeeds later says nothing of them.
+    /// succeeds later says nothing of them. Nor may they be copied into the database then: were the power lost, an older WAL
+    /// would be applied to a newer database.
     is_suspect: bool,
 }
 
 impl Wal {
-    pub(super) fn of(connection: &mut Connection) -> Result<Self, rusqlite::Error> {
+    pub(super) fn of(connection: &mut Connection, database: &Path) -> Result<Self, rusqlite::Error> {
         connection.pragma_update(None, "journal_size_limit", KEPT)?;
         let pages = Arc::new(AtomicI32::new(0));
         let counted = pages.clone();
@@ -48,16 +52,22 @@ impl Wal {
             counted.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { pages: Some(pages), ..Self::none() })
+        let mut file = database.as_os_str().to_owned();
+        file.push("-wal");
+        Ok(Self { file: Some(file.into()), pages: Some(pages), ..Self::none() })
     }
 
     pub(super) fn none() -> Self {
-        Self { pages: None, next: COPIED_FROM, is_held: false, is_suspect: false }
+        Self { file: None, pages: None, next: COPIED_FROM, is_held: false, is_suspect: false }
+    }
+
+    fn pages(&self) -> Option<i32> {
+        self.pages.as_ref().map(|pages| pages.load(Ordering::Relaxed))
     }
 
     /// Keeps it short after a commit. The commit stands whatever comes of this.
     pub(super) fn tend(&mut self, connection: &Connection, patience: &Patience) {
-        let Some(pages) = self.pages.as_ref().map(|pages| pages.load(Ordering::Relaxed)) else { return };
+        let Some(pages) = self.pages().filter(|_| !self.is_suspect) else { return };
         if pages < COPIED_FROM {
             self.next = COPIED_FROM;
             self.is_held = false;
@@ -89,19 +99,43 @@ impl Wal {
 
     /// Remembers that a sync may have failed.
     pub(super) fn suspect(&mut self) {
-        self.is_suspect = self.pages.is_some();
+        self.is_suspect = self.file.is_some();
     }
 
-    /// Makes good for a sync that failed, before anything is called durable that was committed earlier: all pages are written
-    /// into the database, and that is synced.
-    pub(super) fn recover(&mut self, connection: &Connection, context: &Context<'_>) -> Result<()> {
-        if self.is_suspect {
-            if !checkpoint(connection, "TRUNCATE").map_err(|e| context.sqlite(e))? {
-                return Err(context.busy());
-            }
+    /// Whether a sync failed that was not made good for.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.is_suspect
+    }
+
+    /// Whether it cannot be kept short before [`Wal::recover`].
+    pub(super) fn is_held_up(&self) -> bool {
+        self.is_suspect && self.pages().is_some_and(|pages| pages >= COPIED_FROM)
+    }
+
+    /// Makes good for a sync that failed, before anything is called durable that was committed earlier: all is written once
+    /// more, where it stands already, and that is synced. Call it while nobody else can write, and so nobody can start the
+    /// file from its beginning; who reads sees the same bytes all the time.
+    pub(super) fn recover(&mut self) -> io::Result<()> {
+        if let Some(file) = self.file.as_ref().filter(|_| self.is_suspect) {
+            write_again(file)?;
             self.is_suspect = false;
         }
         Ok(())
+    }
+}
+
+/// Writes a file with what it holds. SQLite takes its locks on other files than the WAL, so that closing it drops none.
+fn write_again(path: &Path) -> io::Result<()> {
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let mut block = vec![0; 1 << 20];
+    loop {
+        let at = file.stream_position()?;
+        let length = file.read(&mut block)?;
+        if length == 0 {
+            return file.sync_all();
+        }
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(&block[..length])?;
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::change::{Change, Done, Halt};
@@ -47,7 +48,7 @@ impl Writer {
         let mut connection = open_writer(path, busy_timeout, context)?;
         let prepare = |connection: &mut Connection| {
             let patience = Patience::of(connection, busy_timeout)?;
-            Ok((patience, Wal::of(connection)?))
+            Ok((patience, Wal::of(connection, path)?))
         };
         let (patience, wal) = prepare(&mut connection).map_err(|e| context.sqlite(e))?;
         let turnstile = Turnstile::of(locks);
@@ -100,13 +101,17 @@ impl Writer {
             return Ok(vec![Ok(Done::Flushed)]);
         }
         let waits = changes.iter().any(|change| change.waits_for_disk(self.durability));
-        if waits {
-            self.wal.recover(&self.connection, &context)?;
-        }
         self.set_synchronous(if waits { Synchronous::Full } else { Synchronous::Normal }).map_err(failed)?;
         let first = self.turnstile.pass(self.patience.left());
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         drop(first);
+        if waits || self.wal.is_held_up() {
+            match self.wal.recover() {
+                Err(e) if waits => return Err(context.io("writing the WAL once more of", e)),
+                Err(e) => log::warn!("writing the WAL once more after a failed sync: {e}; it grows until that works"),
+                Ok(()) => {}
+            }
+        }
 
         let mut outcomes = Vec::with_capacity(changes.len());
         let written_before = transaction.total_changes();
@@ -128,8 +133,9 @@ impl Writer {
         let wrote = transaction.total_changes() != written_before;
         if let Err(e) = transaction.commit() {
             if waits {
-                self.bury_failed_commit();
+                self.wal.suspect();
             }
+            self.bury_failed_commit();
             return Err(failed(e));
         }
         if wrote {
@@ -137,6 +143,14 @@ impl Writer {
             self.wal.tend(&self.connection, &self.patience);
         }
         Ok(outcomes.into_iter().map(|made| made.map(|made| made.committed())).collect())
+    }
+
+    /// Makes good for a failed sync before the connection is closed, which would copy the WAL into the database.
+    fn recover_before_closing(&mut self) -> Result<(), String> {
+        self.patience.renew();
+        let alone = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| e.to_string())?;
+        self.wal.recover().map_err(|e| e.to_string())?;
+        alone.commit().map_err(|e| e.to_string())
     }
 
     fn set_synchronous(&mut self, wanted: Synchronous) -> Result<(), rusqlite::Error> {
@@ -148,15 +162,29 @@ impl Writer {
         Ok(())
     }
 
-    /// A commit that failed to reach the disk stands in the WAL all the same, whole: a process that dies now would leave it
-    /// to be found, though its writer was told that it failed. Another commit takes its place.
+    /// A commit that failed to reach the disk, or for which the index of the WAL had no room, may stand in the WAL all the
+    /// same, whole: a process that dies now would leave it to be found, though its writer was told that it failed, and so
+    /// would a loss of power. Another commit takes its place, durably where the disk lets it.
     fn bury_failed_commit(&mut self) {
-        self.wal.suspect();
         let buried = self
-            .set_synchronous(Synchronous::Normal)
+            .set_synchronous(Synchronous::Full)
             .and_then(|()| self.connection.execute("UPDATE store SET flushes = flushes + 1", []));
         if let Err(e) = buried {
             log::warn!("a commit that failed could not be overwritten: {e}; the next one does");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.wal.is_suspect() {
+            return;
+        }
+        if let Err(e) = self.recover_before_closing() {
+            log::warn!("a sync failed and could not be made good for: {e}; the WAL stays beside the database");
+            if let Err(e) = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+                log::warn!("the WAL is copied into the database all the same: {e}");
+            }
         }
     }
 }

@@ -1,0 +1,84 @@
+//! Every kind of failure at every operation of every call: a typed error, nothing changed, and the same call succeeds later.
+
+use rusqlite::ffi;
+use session_persistence::Durability;
+
+use super::fault::{Effect, Fault, Kind};
+use super::is_full;
+use super::scene::{Call, play};
+
+const SEED: u64 = 0xfa_0175;
+
+/// What goes wrong.
+const FAILURES: [(Kind, Effect); 18] = [
+    (Kind::Write, Effect::Fail(ffi::SQLITE_IOERR_WRITE)),
+    (Kind::Write, Effect::Fail(ffi::SQLITE_FULL)),
+    (Kind::Write, Effect::Half(ffi::SQLITE_IOERR_WRITE)),
+    (Kind::Write, Effect::Half(ffi::SQLITE_FULL)),
+    (Kind::Write, Effect::Fail(ffi::SQLITE_READONLY)),
+    (Kind::Sync, Effect::Fail(ffi::SQLITE_IOERR_FSYNC)),
+    (Kind::Sync, Effect::Forget(ffi::SQLITE_IOERR_FSYNC)),
+    (Kind::Sync, Effect::Fail(ffi::SQLITE_FULL)),
+    (Kind::Truncate, Effect::Fail(ffi::SQLITE_IOERR_TRUNCATE)),
+    (Kind::Read, Effect::Fail(ffi::SQLITE_IOERR_READ)),
+    (Kind::Open, Effect::Fail(ffi::SQLITE_CANTOPEN)),
+    (Kind::Open, Effect::Fail(ffi::SQLITE_PERM)),
+    (Kind::Delete, Effect::Fail(ffi::SQLITE_IOERR_DELETE)),
+    (Kind::Size, Effect::Fail(ffi::SQLITE_IOERR_FSTAT)),
+    (Kind::Access, Effect::Fail(ffi::SQLITE_IOERR_ACCESS)),
+    (Kind::Lock, Effect::Fail(ffi::SQLITE_IOERR_LOCK)),
+    (Kind::Map, Effect::Fail(ffi::SQLITE_IOERR_SHMMAP)),
+    (Kind::Map, Effect::Fail(ffi::SQLITE_IOERR_SHMSIZE)),
+];
+
+/// Plays a call under every failure: in full at every operation that it does, otherwise a few at one of them.
+fn every_failure_at(call: Call, durability: Durability) {
+    let mut random = fastrand::Rng::with_seed(SEED ^ (call as u64) << 8 ^ durability as u64);
+    let mut met = 0;
+    for (kind, effect) in FAILURES {
+        for lasts in [false, true] {
+            let meets = |spared: u64| {
+                let fault = Fault::new(kind, effect).after(spared);
+                let how = if lasts { "from then on" } else { "once" };
+                let what = format!("{call:?}, {durability:?}, {effect:x?} of {kind:?} {how} after {spared}");
+                play(call, if lasts { fault.lasting() } else { fault }, durability, &what)
+            };
+            if is_full() {
+                met += (0..).take_while(|spared| meets(*spared)).count();
+            } else if random.u8(..6) == 0 {
+                met += usize::from(meets(random.u64(1..10)) || meets(0));
+            }
+        }
+    }
+    eprintln!("{call:?}, {durability:?}: {met} failures met");
+}
+
+macro_rules! failures {
+    ($($name:ident: $call:ident;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn with_appends_that_survive_the_process() {
+                every_failure_at(Call::$call, Durability::OnFlush);
+            }
+
+            #[test]
+            fn with_appends_that_survive_a_loss_of_power() {
+                every_failure_at(Call::$call, Durability::EveryAppend);
+            }
+        }
+    )*};
+}
+
+failures! {
+    an_opening_for_writing_under_a_fault_changes_nothing_and_succeeds_later: OpenForWriting;
+    an_opening_for_reading_under_a_fault_changes_nothing_and_succeeds_later: OpenForReading;
+    an_append_under_a_fault_changes_nothing_and_succeeds_later: Append;
+    a_flush_under_a_fault_changes_nothing_and_succeeds_later: Flush;
+    a_flush_of_the_store_under_a_fault_changes_nothing_and_succeeds_later: FlushOfTheStore;
+    a_closing_under_a_fault_changes_nothing: Close;
+    a_creation_under_a_fault_changes_nothing_and_succeeds_later: Create;
+    a_creation_without_events_under_a_fault_changes_nothing_and_succeeds_later: CreateEmpty;
+    a_removal_under_a_fault_changes_nothing_and_succeeds_later: Remove;
+}
