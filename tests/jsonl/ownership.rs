@@ -74,6 +74,26 @@ fn a_lock_record_of_a_stranger_keeps_nobody_out() {
 }
 
 #[test]
+fn the_draft_of_a_writer_that_was_killed_behind_its_publication_goes_with_the_next_writer() {
+    for encoding in ENCODINGS {
+        let place = Place::new(encoding);
+        store(&place.open(), "s", &[&events(0..1)]);
+        let before = place.files();
+        let log = place.log("s");
+        let name = log.file_name().unwrap().to_str().unwrap();
+        std::fs::hard_link(&log, log.with_file_name(format!("{name}.0123456789ab.tmp"))).unwrap();
+        let other = log.with_file_name("notes.tmp");
+        std::fs::write(&other, "not ours").unwrap();
+        assert_eq!(read(&place.open(), "s"), events(0..1));
+        assert_eq!(place.files().len(), before.len() + 2, "whoever reads removes nothing");
+        writer(&place.open(), "s").append(&events(1..2)).unwrap();
+        assert_eq!(place.files().len(), before.len() + 1);
+        assert!(other.exists());
+        assert_eq!(read(&place.open(), "s"), events(0..2));
+    }
+}
+
+#[test]
 fn an_append_goes_by_the_real_end_of_the_file() {
     for encoding in ENCODINGS {
         let place = Place::new(encoding);

@@ -28,12 +28,7 @@ impl Files {
         // Of two stores that each make the first session the second goes by the encoding of the first, so it waits.
         let root = || lock_root(&*self.disk, self.layout.root(), id, &context);
         let first = if guard(&self.encoding).is_none() { Some(root()?) } else { None };
-        for name in self.layout.names(&folder).map_err(|e| context.reading(&folder, e))? {
-            let path = folder.join(&name.text);
-            if is_draft(&name.text) {
-                self.disk.unlink(&path).map_err(|e| context.writing(&path, e))?;
-            }
-        }
+        self.remove_drafts(&folder, id)?;
 
         let generation = Generation { version: header.version(), encoding: self.encoding_for_new(id)? };
         let mut bytes = header_bytes(header, generation.encoding, &self.packer, &context)?;
@@ -71,6 +66,18 @@ impl Files {
         *slot.lock() = stat.map(|stat| Known { stat, log: log.into(), writing: false });
         let lease = Lease::new(path.clone(), lock, slot);
         Ok((Key(Arc::new(Opened { place, path, file, identity })), lease))
+    }
+
+    /// Removes what writers left in a session's folder that were killed while they made it. Call it with the folder locked.
+    pub(super) fn remove_drafts(&self, folder: &Path, id: &SessionId) -> Result<()> {
+        let context = self.context(id);
+        for name in self.layout.names(folder).map_err(|e| context.reading(folder, e))? {
+            let path = folder.join(&name.text);
+            if is_draft(&name.text) {
+                self.disk.unlink(&path).map_err(|e| context.writing(&path, e))?;
+            }
+        }
+        Ok(())
     }
 
     /// The encoding of a new session. Call it with the root locked as long as the encoding is not known.

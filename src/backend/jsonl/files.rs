@@ -293,6 +293,9 @@ impl Storage for Files {
         let folder = &key.0.place.folder;
         match lock_session(&*self.disk, folder, id, &self.context(id))? {
             Some(lock) => {
+                if let Err(e) = self.remove_drafts(folder, id) {
+                    log::debug!("what a killed writer left stays: {e}");
+                }
                 // What another process wrote and never flushed is acknowledged as well.
                 self.unsynced.add_log(&key.0.path);
                 Ok(Lease::new(key.0.path.clone(), lock, self.memo.slot(&key.0.path)))
