@@ -218,7 +218,14 @@ impl Disk {
     }
 
     /// Writes with `write`, which gets what of `bytes` is to reach the file.
-    pub(crate) fn write(&self, file: FileId, part: Part, at: u64, bytes: &[u8], write: impl FnOnce(&[u8]) -> i32) -> i32 {
+    pub(crate) fn write(
+        &self,
+        file: FileId,
+        part: Part,
+        at: u64,
+        bytes: &[u8],
+        write: impl FnOnce(&[u8]) -> i32,
+    ) -> i32 {
         let mut state = self.state();
         let (bytes, told) = match state.start(Kind::Write, part) {
             Ok(()) => (bytes, None),
@@ -380,7 +387,8 @@ impl State {
         // A number is given again to another file. One that is open cannot be another one, and must not be read past SQLite:
         // closing it would drop the locks of the process.
         let known = self.files.iter().rposition(|found| found.inode == inode);
-        let known = known.filter(|file| self.files[*file].open > 0 || fs::read(path).unwrap() == self.live.contents[*file]);
+        let known =
+            known.filter(|file| self.files[*file].open > 0 || fs::read(path).unwrap() == self.live.contents[*file]);
         let file = known.unwrap_or_else(|| {
             let content = fs::read(path).unwrap();
             let file = self.add(inode, content.clone());
@@ -437,7 +445,8 @@ impl State {
             }
             // What was to become of a name before is settled with it.
             if let Change::Name { name, .. } | Change::Unname { name } = &change {
-                self.unsynced.retain(|c| !matches!(c, Change::Name { name: n, .. } | Change::Unname { name: n } if n == name));
+                self.unsynced
+                    .retain(|c| !matches!(c, Change::Name { name: n, .. } | Change::Unname { name: n } if n == name));
             }
             self.durable.apply(&change);
             if let Some(shadow) = &mut self.shadow {

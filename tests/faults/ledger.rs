@@ -213,7 +213,11 @@ impl Entry {
         };
         assert!(known != Known::Removed, "{what}: {session} was removed and is back");
         let length = stat.event_count.unwrap();
-        assert!(self.ends.contains(&length), "{what}: {session} has {length} events, where batches end at {:?}", self.ends);
+        assert!(
+            self.ends.contains(&length),
+            "{what}: {session} has {length} events, where batches end at {:?}",
+            self.ends
+        );
         if let Known::Stored(least) = known {
             assert!(length >= least, "{what}: {session} has {length} events, where {least} were acknowledged");
         }

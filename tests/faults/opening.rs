@@ -78,10 +78,7 @@ fn a_store_that_cannot_be_made_leaves_nothing_and_is_made_later() {
 #[test]
 fn a_store_that_cannot_be_opened_is_as_it_was() {
     let (files, ledger) = left_by_a_kill();
-    under_every_failure(
-        || Disk::holding(&files),
-        |disk, _, what| ledger.check(&disk.store(), Through::Death, what),
-    );
+    under_every_failure(|| Disk::holding(&files), |disk, _, what| ledger.check(&disk.store(), Through::Death, what));
 }
 
 /// Files with a WAL that must be recovered.

@@ -112,7 +112,11 @@ impl Outage {
         for n in &surviving {
             match (&self.unsynced[*n], torn) {
                 (Change::Write { file, at, bytes }, Some(length)) if Some(n) == surviving.last() => {
-                    image.apply(&Change::Write { file: *file, at: *at, bytes: bytes[..length.min(bytes.len())].to_vec() });
+                    image.apply(&Change::Write {
+                        file: *file,
+                        at: *at,
+                        bytes: bytes[..length.min(bytes.len())].to_vec(),
+                    });
                 }
                 (change, _) => image.apply(change),
             }

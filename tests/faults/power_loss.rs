@@ -52,13 +52,21 @@ fn check(outage: &Outage, ledger: &Ledger, seed: u64, what: &str) {
     let mut random = fastrand::Rng::with_seed(SEED ^ seed);
     let prefixes: Vec<usize> = if is_full() { (1..=count).collect() } else { vec![random.usize(1..=count)] };
     for length in prefixes {
-        left(&outage.surviving(|n| n < length, None), Through::Outage, &format!("the first {length} of {count} are left"));
+        left(
+            &outage.surviving(|n| n < length, None),
+            Through::Outage,
+            &format!("the first {length} of {count} are left"),
+        );
     }
     for subset in 0..if is_full() { 8 } else { 1 } {
         let seed = SEED ^ seed ^ (subset << 32);
         let mut random = fastrand::Rng::with_seed(seed);
         let chosen: Vec<bool> = (0..count).map(|_| random.bool()).collect();
-        left(&outage.surviving(|n| chosen[n], None), Through::Outage, &format!("of {count} are left {chosen:?}, seed {seed}"));
+        left(
+            &outage.surviving(|n| chosen[n], None),
+            Through::Outage,
+            &format!("of {count} are left {chosen:?}, seed {seed}"),
+        );
     }
     let last = outage.length(count - 1);
     let odd = [1, 7, 23, 24, 25, 511, 513, 4095, last.saturating_sub(1)];

@@ -5,4 +5,5 @@ mod layout;
 mod older;
 mod ownership;
 mod place;
+mod read_only;
 mod tail;

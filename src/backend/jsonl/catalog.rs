@@ -18,18 +18,29 @@ use crate::seam::{Error, ListOrder, Position, Result, Revision, Snapshot, TornTa
 
 impl Files {
     pub(super) fn snapshot_of(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
-        match self.locate(id) {
-            Ok(Some(place)) => self.snapshot(id, &place, vocabulary, &mut self.unpacker()?),
-            Ok(None) => Ok(None),
+        let found = match self.locate(id) {
+            Ok(place) => place.map(Found::One),
             Err(Error::Corruption { .. }) => {
-                let found = self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?;
-                match one_of(found) {
-                    Some(Found::Unclear { folder, reason }) => self.unclear_snapshot(id, &folder, &reason).map(Some),
-                    Some(Found::One(place)) => self.snapshot(id, &place, vocabulary, &mut self.unpacker()?),
-                    None => Ok(None),
-                }
+                one_of(self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?)
             }
-            Err(other) => Err(other),
+            Err(other) => return Err(other),
+        };
+        let Some(found) = found else { return Ok(None) };
+        let snapshot = self.snapshot_at(id, &found, vocabulary, &mut self.unpacker()?)?;
+        Ok(snapshot.map(|snapshot| Snapshot { owner: self.owner(found.folder()), ..snapshot }))
+    }
+
+    /// What is known of what was found under the name of a session, its writer aside.
+    fn snapshot_at(
+        &self,
+        id: &SessionId,
+        found: &Found,
+        vocabulary: &Vocabulary,
+        unpacker: &mut Unpacker,
+    ) -> Result<Option<Snapshot>> {
+        match found {
+            Found::One(place) => self.snapshot(id, place, vocabulary, unpacker),
+            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason).map(Some),
         }
     }
 
@@ -46,23 +57,19 @@ impl Files {
             by_id.entry(id).or_default().push(found);
         }
         let mut unpacker = self.unpacker()?;
-        let mut snapshot = |id: &SessionId, found: &Found| match found {
-            Found::One(place) => self.snapshot(id, place, vocabulary, &mut unpacker),
-            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason).map(Some),
-        };
-        let mut listed = Vec::new();
+        let mut listed: Vec<(Listed, Found)> = Vec::new();
         let behind = |key: u64, id: &SessionId| after.is_none_or(|a| a.is_before(key, id));
         let found = by_id.into_iter().filter_map(|(id, found)| Some((id, one_of(found)?)));
         match order {
             ListOrder::Created => {
                 for (id, found) in found {
-                    let Some(snapshot) = snapshot(&id, &found)? else { continue };
+                    let Some(snapshot) = self.snapshot_at(&id, &found, vocabulary, &mut unpacker)? else { continue };
                     let key = snapshot.header.as_ref().map_or(0, SessionHeader::created_at);
                     if behind(key, &id) {
-                        listed.push(Listed { key, snapshot });
+                        listed.push((Listed { key, snapshot }, found));
                     }
                 }
-                listed.sort_by(|a, b| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
+                listed.sort_by(|(a, _), (b, _)| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
                 listed.truncate(limit.unwrap_or(usize::MAX));
             }
             // Only the files on the page are opened.
@@ -86,13 +93,18 @@ impl Files {
                         break;
                     }
                     // Where the session is written meanwhile it stands where it stood: a page is not to end early.
-                    if let Some(snapshot) = snapshot(&id, &found)? {
-                        listed.push(Listed { key, snapshot });
+                    if let Some(snapshot) = self.snapshot_at(&id, &found, vocabulary, &mut unpacker)? {
+                        listed.push((Listed { key, snapshot }, found));
                     }
                 }
             }
         }
-        Ok(listed)
+        // Only of those on the page.
+        let with_owner = |(mut listed, found): (Listed, Found)| {
+            listed.snapshot.owner = self.owner(found.folder());
+            listed
+        };
+        Ok(listed.into_iter().map(with_owner).collect())
     }
 
     /// What is known of the session at a place; nothing when it is gone meanwhile.

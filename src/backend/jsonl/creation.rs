@@ -1,19 +1,20 @@
-//! Making a session, whole or not at all, and removing one.
+//! Making a session, whole or not at all.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::disk::Disk;
-use super::failure::Damage;
 use super::files::{Files, Key, Opened, guard};
-use super::layout::{Encoding, Found, Generation, Place, one_of};
-use super::lease::{LOCK, Lease, Lock, lock_root, lock_session};
+use super::layout::{Encoding, Found, Generation, Place};
+use super::lease::Lease;
+use super::lock::{LOCK, Lock, lock_root, lock_session};
+use super::log_file::{LogFile, Tail};
 use super::memo::Known;
 use super::stored_log::Log;
 use super::writer::{Draft, batch, header_bytes, is_draft};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::{Error, Result, checks};
+use crate::seam::{Durability, Error, Result, checks};
 
 /// How often the folder of a new session is made again because it was removed before it could be locked.
 const TRIES: usize = 5;
@@ -44,19 +45,30 @@ impl Files {
         // Before it is published, so that nothing can fail afterwards.
         let file = self.disk.open(draft.path()).map_err(|e| context.reading(draft.path(), e))?;
         let identity = file.stat().map_err(|e| context.reading(draft.path(), e))?.identity;
-        let _root = match first {
+        let every_append = self.durability == Durability::EveryAppend;
+        if every_append {
+            // Before it can be found, so that only its own name is left to fail.
+            self.sync_folders(folder.ancestors().skip(1).take(2), id)?;
+        }
+        let root = match first {
             Some(locked) => locked,
             None => root()?,
         };
         self.check_free(id)?;
+        let written = draft.file();
         match draft.publish(&path) {
-            Ok(true) => {}
+            Ok(true) => drop(root),
             Ok(false) => return Err(Error::AlreadyExists { session: id.clone() }),
             Err(e) => return Err(context.writing(&path, e)),
         }
+        if !every_append {
+            self.unsynced.add_folders_to(&path);
+        } else if let Err(failed) = self.sync_folders([&*folder], id) {
+            self.unpublish(&path, id);
+            return Err(failed);
+        }
         let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
         *guard(&self.encoding) = Some(generation.encoding);
-        self.unsynced.add_log(&path);
         guard(&self.folders).insert(id.clone(), folder.clone());
 
         let slot = self.memo.slot(&path);
@@ -64,7 +76,10 @@ impl Files {
         // Where it cannot be looked at now it is read when it is needed.
         let stat = self.disk.stat(&path).ok();
         *slot.lock() = stat.map(|stat| Known { stat, log: log.into(), writing: false });
-        let lease = Lease::new(path.clone(), lock, slot);
+        // The content was synced before it was published.
+        let end = bytes.len() as u64;
+        let writes = LogFile::new(place.clone(), identity, id.clone(), Some(written), end);
+        let lease = Lease::new(self.disk.clone(), writes.into(), lock, slot, Tail::found(end, 0));
         Ok((Key(Arc::new(Opened { place, path, file, identity })), lease))
     }
 
@@ -78,6 +93,19 @@ impl Files {
             }
         }
         Ok(())
+    }
+
+    fn sync_folders<'p>(&self, folders: impl IntoIterator<Item = &'p Path>, id: &SessionId) -> Result<()> {
+        let sync = |folder: &Path| self.disk.sync_dir(folder).map_err(|e| self.context(id).writing(folder, e));
+        folders.into_iter().try_for_each(sync)
+    }
+
+    /// Takes back a log that could be found for a moment.
+    fn unpublish(&self, path: &Path, id: &SessionId) {
+        if let Err(e) = self.disk.unlink(path) {
+            log::warn!("session {id:?} was not acknowledged and stays stored in {}: {e}", path.display());
+        }
+        self.unsynced.add_folders_to(path);
     }
 
     /// The encoding of a new session. Call it with the root locked as long as the encoding is not known.
@@ -136,52 +164,6 @@ impl Files {
             }),
         }
     }
-
-    pub(super) fn remove_session(&self, id: &SessionId) -> Result<bool> {
-        let context = self.context(id);
-        let found = self.layout.find(id).map_err(|e| context.reading(self.layout.root(), e))?;
-        let several = found.len() > 1;
-        let folder = match one_of(found) {
-            None => return Ok(false),
-            Some(Found::Unclear { reason, .. }) if several => {
-                return Err(Damage { seq: None, offset: None, reason }.of(id));
-            }
-            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. }) => folder,
-        };
-        if !self.is_its_own(&folder, id)? {
-            return Ok(false);
-        }
-        let Some(_lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(false) };
-        // The oldest first: as long as the newest is there, the session is what it was.
-        let mut removed = false;
-        for generation in self.layout.generations(&folder).map_err(|e| context.reading(&folder, e))? {
-            let path = folder.join(generation.file_name());
-            self.disk.unlink(&path).map_err(|e| context.writing(&path, e))?;
-            self.memo.forget(&path);
-            self.glances.forget(&path);
-            removed = true;
-        }
-        guard(&self.folders).remove(id);
-        self.remove_folder(&folder);
-        let above = folder.parent().unwrap_or(self.layout.root());
-        self.disk.sync_dir(above).map_err(|e| context.writing(above, e))?;
-        Ok(removed)
-    }
-
-    /// Removes the folder of a session that is gone; what is none of ours in it keeps it.
-    fn remove_folder(&self, folder: &Path) {
-        let remove = || {
-            for name in self.layout.names(folder)? {
-                if is_draft(&name.text) || name.text == LOCK {
-                    self.disk.unlink(&folder.join(&name.text))?;
-                }
-            }
-            self.disk.remove_dir(folder)
-        };
-        if let Err(e) = remove() {
-            log::warn!("the session in {} is removed, its folder stays: {e}", folder.display());
-        }
-    }
 }
 
 /// The locked folder of a session that is being made, removed again unless the session is stored.
@@ -200,7 +182,9 @@ impl NewFolder<'_> {
     }
 
     fn remove(&self, folder: &Path) -> io::Result<()> {
-        if self.lock.as_ref().is_some_and(|lock| lock.path().parent() == Some(folder)) {
+        if let Some(lock) = self.lock.as_ref().filter(|lock| lock.path().parent() == Some(folder))
+            && lock.is_held(self.disk)?
+        {
             self.disk.unlink(&folder.join(LOCK))?;
         }
         self.disk.remove_dir(folder)

@@ -69,6 +69,9 @@ pub(super) trait DiskFile: Send + Sync {
     /// Locks the file for this opening of it, or says that another one holds it.
     fn try_lock(&self) -> Result<(), TryLockError>;
 
+    /// Locks the file together with others that do the same, or says that another one holds it alone.
+    fn try_lock_shared(&self) -> Result<(), TryLockError>;
+
     /// Gives the lock up, for all copies of this opening: a child process may hold one for a moment.
     fn unlock(&self) -> io::Result<()>;
 }
@@ -266,6 +269,10 @@ impl DiskFile for File {
 
     fn try_lock(&self) -> Result<(), TryLockError> {
         self.try_lock()
+    }
+
+    fn try_lock_shared(&self) -> Result<(), TryLockError> {
+        self.try_lock_shared()
     }
 
     fn unlock(&self) -> io::Result<()> {

@@ -7,19 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::runtime::{Listed, Slice, Storage, Stored};
+use super::JsonlOptions;
 use super::cursor::Cursors;
 use super::disk::{Disk, DiskFile, Identity, Stat, now};
 use super::failure::{Context, Damage};
 use super::frames::Packer;
 use super::glance::Glances;
 use super::layout::{Encoding, Found, Layout, Place, one_of};
-use super::lease::{Lease, lock_session};
+use super::lease::Lease;
+use super::lock::lock_session;
+use super::log_file::{LogFile, Tail};
 use super::memo::{Known, Memo};
 use super::scan::scan;
 use super::stored_log::Log;
-use super::writer::{Unsynced, batch, set_modified, write_behind};
+use super::unsynced::Unsynced;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Error, ListOrder, Position, Result, SeqRange, Snapshot, checks};
+use crate::seam::{Durability, Error, ListOrder, Position, Result, SeqRange, Snapshot, checks};
 
 /// Activities above this are those of sessions that are not stored yet.
 pub(super) const LATEST: u64 = (1 << 63) - 1;
@@ -41,6 +44,7 @@ pub(super) struct Files {
     /// Where sessions were found, to look there first.
     pub(super) folders: Mutex<HashMap<SessionId, Arc<Path>>>,
     pub(super) packer: Packer,
+    pub(super) durability: Durability,
     pub(super) unsynced: Unsynced,
     /// The latest time of a file that was seen or given, in nanoseconds since 1970.
     pub(super) latest: AtomicU64,
@@ -62,7 +66,7 @@ pub(super) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Files {
-    pub(super) fn open(layout: Layout, disk: Arc<dyn Disk>, encoding: Encoding, memo_bytes: usize) -> Result<Self> {
+    pub(super) fn open(layout: Layout, disk: Arc<dyn Disk>, options: &JsonlOptions) -> Result<Self> {
         let context = Context::store(layout.root());
         match disk.stat(layout.root()) {
             Ok(found) if found.is_dir => {}
@@ -84,12 +88,13 @@ impl Files {
             layout,
             disk,
             encoding: Mutex::new(found),
-            wanted_encoding: encoding,
-            memo: Memo::new(memo_bytes),
+            wanted_encoding: options.encoding,
+            memo: Memo::new(options.memo_bytes),
             cursors: Cursors::default(),
             glances: Glances::default(),
             folders: Mutex::default(),
             packer,
+            durability: options.durability,
             unsynced: Unsynced::default(),
             latest: AtomicU64::new(0),
         })
@@ -159,7 +164,7 @@ impl Files {
     }
 
     /// The log of a key as it is now, read from its file unless it is known.
-    fn current(&self, id: &SessionId, key: &Key, known: &mut Option<Known>) -> Result<Arc<Log>> {
+    pub(super) fn current(&self, id: &SessionId, key: &Key, known: &mut Option<Known>) -> Result<Arc<Log>> {
         if let Some(known) = known.as_ref().filter(|k| k.writing && k.stat.identity == key.0.identity) {
             return Ok(known.log.clone());
         }
@@ -192,73 +197,6 @@ impl Files {
         let before = self.latest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |latest| Some(next(latest)));
         next(before.unwrap_or_else(|latest| latest))
     }
-
-    fn append_batch(&self, id: &SessionId, key: &Key, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
-        let Opened { path, place, identity, .. } = &*key.0;
-        let context = self.context(id);
-        if lease.path != *path {
-            return Err(Error::OwnershipLost { session: id.clone() });
-        }
-        let log = self.current(id, key, &mut lease.slot.lock())?;
-        if let Some(damage) = &log.damage {
-            return Err(damage.of(id));
-        }
-        checks::check_contiguous(id, log.count, events)?;
-        let batch = batch(events, place.generation.version, place.generation.encoding, &self.packer, &context)?;
-        let file = match &lease.log {
-            Some(file) => file,
-            None => {
-                let file = self.disk.open_for_writing(path).map_err(|e| context.writing(path, e))?;
-                if file.stat().map_err(|e| context.reading(path, e))?.identity != *identity {
-                    return Err(Error::NotFound { session: id.clone() });
-                }
-                lease.log.insert(file)
-            }
-        };
-        let end = log.end;
-        drop(log);
-
-        if let Some(known) = &mut *lease.slot.lock() {
-            known.writing = true;
-        }
-        let had_leftovers = lease.has_leftovers;
-        let written = write_behind(&**file, end, &batch.bytes, &mut lease.has_leftovers);
-        if written.is_ok() {
-            set_modified(&**file, path, self.next_time());
-            self.unsynced.add_file(path);
-        }
-        let mut slot = lease.slot.lock();
-        let Some(known) = &mut *slot else { return written.map(|_| ()).map_err(|e| context.writing(path, e)) };
-        known.writing = lease.has_leftovers;
-        let looked = self.disk.stat(path);
-        match written {
-            Ok(cut) => {
-                if cut > 0 && !had_leftovers {
-                    let place = path.display();
-                    log::warn!("session {id:?}: cut {cut} bytes of an unfinished write off the end of {place}");
-                }
-                let log = Arc::make_mut(&mut known.log);
-                log.extend(events, &batch, self.memo.limit());
-                self.memo.note(path, log.bytes_held());
-                match looked {
-                    Ok(stat) => known.stat = stat,
-                    // Where it cannot be looked at now it is read when it is needed.
-                    Err(_) => *slot = None,
-                }
-                Ok(())
-            }
-            Err(e) => {
-                if let Ok(stat) = looked
-                    && stat.size == end
-                    && !lease.has_leftovers
-                {
-                    Arc::make_mut(&mut known.log).torn = 0;
-                    known.stat = stat;
-                }
-                Err(context.writing(path, e))
-            }
-        }
-    }
 }
 
 impl Storage for Files {
@@ -290,18 +228,28 @@ impl Storage for Files {
         if let Some(damage) = &log.damage {
             return Err(damage.of(id));
         }
-        let folder = &key.0.place.folder;
-        match lock_session(&*self.disk, folder, id, &self.context(id))? {
-            Some(lock) => {
-                if let Err(e) = self.remove_drafts(folder, id) {
-                    log::debug!("what a killed writer left stays: {e}");
-                }
-                // What another process wrote and never flushed is acknowledged as well.
-                self.unsynced.add_log(&key.0.path);
-                Ok(Lease::new(key.0.path.clone(), lock, self.memo.slot(&key.0.path)))
-            }
-            None => Err(Error::NotFound { session: id.clone() }),
+        let Opened { place, path, identity, .. } = &*key.0;
+        let absent = || Error::NotFound { session: id.clone() };
+        let file = match self.unsynced.file(path, *identity) {
+            Some(file) => file,
+            None => LogFile::new(place.clone(), *identity, id.clone(), None, 0).into(),
+        };
+        // Before anything is locked: what cannot be written is refused, and looks as before.
+        match file.open(&*self.disk) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(absent()),
+            Err(e) => return Err(self.context(id).writing(path, e)),
         }
+        let lock = lock_session(&*self.disk, &place.folder, id, &self.context(id))?.ok_or_else(absent)?;
+        if let Err(e) = self.remove_drafts(&place.folder, id) {
+            log::debug!("what a killed writer left stays: {e}");
+        }
+        // What its last writer stored until then counts, and what is torn now is nobody's.
+        let log = self.log(id, key)?;
+        // What another process wrote and never flushed is acknowledged as well.
+        self.unsynced.add_file(&file);
+        self.unsynced.add_folders_to(path);
+        Ok(Lease::new(self.disk.clone(), file, lock, self.memo.slot(path), Tail::found(log.end, log.torn)))
     }
 
     fn materialize(&self, header: &SessionHeader, _: u64, events: &[SessionEvent]) -> Result<(Key, Lease)> {

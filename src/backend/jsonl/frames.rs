@@ -139,9 +139,19 @@ pub(super) fn next_whole(file: &mut Window<'_>, start: u64, unpacker: &mut Unpac
     }
 }
 
-/// Whether the end of a frame that does not unpack was never written: a part of it, and all behind it, is zeros. A frame
-/// that was whole once and decayed ends in a checksum instead.
-pub(super) fn is_half_written(file: &mut Window<'_>, frame: &Frame, unpacker: &mut Unpacker) -> io::Result<bool> {
+/// Whether a frame that does not unpack was never written whole: a part of it, up to `end`, is zeros. A frame that was
+/// whole once and decayed has no such gap, and ends in a checksum.
+pub(super) fn is_half_written(
+    file: &mut Window<'_>,
+    frame: &Frame,
+    end: u64,
+    unpacker: &mut Unpacker,
+) -> io::Result<bool> {
+    Ok(ends_half_written(file, frame, unpacker)? || has_gap(file, frame.range.start, end)?)
+}
+
+/// Whether the end of a frame, and all behind it, is zeros.
+fn ends_half_written(file: &mut Window<'_>, frame: &Frame, unpacker: &mut Unpacker) -> io::Result<bool> {
     if !frame.has_checksum || !file.is_zero_from(frame.range.end - 1)? {
         return Ok(false);
     }
@@ -158,6 +168,43 @@ pub(super) fn is_half_written(file: &mut Window<'_>, frame: &Frame, unpacker: &m
         true
     })?;
     Ok(unpacked == Unpacked::Whole && (hash.digest() as u32).to_le_bytes()[..written] == stored[..written])
+}
+
+/// The least that a disk writes whole or not at all, in bytes.
+const SECTOR: u64 = 512;
+
+/// Whether some of what stands from `start` to `end`, where a frame does not, was never written: zeros up to the end of a
+/// sector, as a loss of power leaves them where a disk wrote the sectors of a batch in an order of its own.
+pub(super) fn has_gap(file: &mut Window<'_>, start: u64, end: u64) -> io::Result<bool> {
+    let mut zeros_from = None;
+    let mut at = start;
+    while at < end {
+        let wanted = usize::try_from(end - at).map_or(PIECE, |left| left.min(PIECE));
+        let bytes = file.bytes(at, wanted)?;
+        if bytes.is_empty() {
+            break;
+        }
+        for byte in bytes {
+            if *byte != 0 {
+                if zeros_from.take().is_some_and(|from| is_gap(from..at, start, end)) {
+                    return Ok(true);
+                }
+            } else if zeros_from.is_none() {
+                zeros_from = Some(at);
+            }
+            at += 1;
+        }
+    }
+    Ok(zeros_from.is_some_and(|from| is_gap(from..end, start, end)))
+}
+
+/// Whether a run of zeros is too long and too well placed to be a part of a frame. A few may stand in any.
+fn is_gap(zeros: Range<u64>, start: u64, end: u64) -> bool {
+    let reaches_to = if zeros.end == end { end } else { zeros.end / SECTOR * SECTOR };
+    let is_long = reaches_to >= zeros.start + 4;
+    // No frame starts with zeros, nor goes on with them before its magic number is complete.
+    let is_start = reaches_to > zeros.start && zeros.start < start + MAGIC.len() as u64;
+    is_long || is_start
 }
 
 /// How the unpacking of a frame ended.

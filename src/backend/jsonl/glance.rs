@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::disk::{DiskFile, Stat};
 use super::failure::Damage;
-use super::frames::{Frame, MAGIC, Step, Unpacked, Unpacker, is_half_written, step};
+use super::frames::{MAGIC, Step, Unpacked, Unpacker, has_gap, is_half_written, step};
 use super::layout::{Encoding, Generation};
 use super::lines::find_line_feed;
 use super::rows::{self, Row};
@@ -183,31 +183,23 @@ fn last_frame(
         }
         let Some(row) = content.strip_suffix(b"\n") else { return Ok(Some(Tail::default())) };
         let row_at = row.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        let torn = torn_behind(file, &frame, unpacker)?;
+        let torn = torn_from(file, frame.range.end, unpacker)?;
         // A bad row in a whole frame is damage, which a look at the end does not tell.
         return Ok(Some(rows::parse(&row[row_at..], version).map_or(Tail::default(), |row| Tail::of(&row, torn))));
     }
-    if is_all {
-        let torn = match step(file, first)? {
-            Step::End => Some(0),
-            Step::Torn => Some(file.size() - first),
-            Step::Frame(frame) if is_half_written(file, &frame, unpacker)? => Some(file.size() - first),
-            _ => None,
-        };
-        return Ok(Some(torn.map_or(Tail::default(), Tail::empty)));
-    }
-    Ok(None)
+    Ok(if is_all { Some(torn_from(file, first, unpacker)?.map_or(Tail::default(), Tail::empty)) } else { None })
 }
 
-/// How many bytes behind a frame are a write that was never finished; nothing where they are something else.
-fn torn_behind(file: &mut Window<'_>, frame: &Frame, unpacker: &mut Unpacker) -> io::Result<Option<u64>> {
-    let torn = file.size() - frame.range.end;
-    Ok(match step(file, frame.range.end)? {
-        Step::End => Some(0),
-        Step::Torn => Some(torn),
-        Step::Frame(next) if is_half_written(file, &next, unpacker)? => Some(torn),
-        _ => None,
-    })
+/// How many bytes from `start` on, where no whole frame follows, are a write that was never finished; nothing where they
+/// are something else.
+fn torn_from(file: &mut Window<'_>, start: u64, unpacker: &mut Unpacker) -> io::Result<Option<u64>> {
+    let size = file.size();
+    let is_torn = match step(file, start)? {
+        Step::End | Step::Torn => true,
+        Step::Frame(frame) => is_half_written(file, &frame, size, unpacker)?,
+        Step::Bad { .. } => has_gap(file, start, size)?,
+    };
+    Ok(is_torn.then_some(size - start))
 }
 
 /// What was seen of log files, kept for as long as they stay as they are.

@@ -80,6 +80,15 @@ pub(super) enum Found {
     },
 }
 
+impl Found {
+    /// Its folder.
+    pub(super) fn folder(&self) -> &Arc<Path> {
+        match self {
+            Self::One(Place { folder, .. }) | Self::Unclear { folder, .. } => folder,
+        }
+    }
+}
+
 /// The folders of a root: one a project, and in it one a session.
 pub(super) struct Layout {
     root: PathBuf,
@@ -200,13 +209,10 @@ impl Layout {
 
 /// The one of several places where an id was found.
 pub(super) fn one_of(mut found: Vec<Found>) -> Option<Found> {
-    let folder = |found: &Found| match found {
-        Found::One(Place { folder, .. }) | Found::Unclear { folder, .. } => folder.clone(),
-    };
     if found.len() < 2 {
         return found.pop();
     }
-    let mut folders: Vec<_> = found.iter().map(folder).collect();
+    let mut folders: Vec<_> = found.iter().map(|found| found.folder().clone()).collect();
     folders.sort();
     let names = folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(" and ");
     let reason = format!("it is stored in several places, {names}; move all but one away");

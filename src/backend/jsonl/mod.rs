@@ -1,5 +1,6 @@
 //! The JSONL backend: plain files in the layout of DeepSeek Harness, one folder a session.
 
+mod append;
 mod catalog;
 mod creation;
 mod cursor;
@@ -11,12 +12,17 @@ mod glance;
 mod layout;
 mod lease;
 mod lines;
+mod lock;
+mod log_file;
 mod memo;
+mod owner;
+mod removal;
 mod rows;
 mod scan;
 mod stored_log;
 #[cfg(test)]
 mod tests;
+mod unsynced;
 mod window;
 #[cfg(test)]
 mod work;
@@ -31,7 +37,7 @@ use self::files::Files;
 use self::layout::Layout;
 use super::runtime::{Runtime, store_over_runtime};
 use crate::log::Vocabulary;
-use crate::seam::Result;
+use crate::seam::{Durability, Result};
 
 pub use self::layout::Encoding;
 
@@ -92,11 +98,48 @@ pub struct JsonlOptions {
     /// read from its file each time, from where the last page ended or from near the place that is asked for; the memory
     /// for such places comes on top, see [`JsonlStore`]. Default: 64 MiB.
     pub memo_bytes: usize,
+    /// What an acknowledged append survives. Default: [`Durability::OnFlush`].
+    pub durability: Durability,
 }
 
 impl Default for JsonlOptions {
     fn default() -> Self {
-        Self { vocabulary: Vocabulary::default(), encoding: Encoding::default(), memo_bytes: 64 << 20 }
+        Self {
+            vocabulary: Vocabulary::default(),
+            encoding: Encoding::default(),
+            memo_bytes: 64 << 20,
+            durability: Durability::default(),
+        }
+    }
+}
+
+impl JsonlOptions {
+    /// The same options with another vocabulary.
+    #[must_use]
+    pub fn with_vocabulary(mut self, vocabulary: Vocabulary) -> Self {
+        self.vocabulary = vocabulary;
+        self
+    }
+
+    /// The same options with another encoding for new sessions.
+    #[must_use]
+    pub fn with_encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// The same options with another limit for the memory for logs that were read, in bytes.
+    #[must_use]
+    pub fn with_memo_bytes(mut self, memo_bytes: usize) -> Self {
+        self.memo_bytes = memo_bytes;
+        self
+    }
+
+    /// The same options with another promise of an acknowledged append.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
     }
 }
 
@@ -143,7 +186,7 @@ impl JsonlStore {
     }
 
     fn over(disk: Arc<dyn Disk>, root: PathBuf, options: JsonlOptions) -> Result<Self> {
-        let files = Files::open(Layout::new(root, disk.clone()), disk, options.encoding, options.memo_bytes)?;
+        let files = Files::open(Layout::new(root, disk.clone()), disk, &options)?;
         Ok(Self { runtime: Runtime::new(files, options.vocabulary) })
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::disk::DiskFile;
 use super::failure::Damage;
-use super::frames::{Frame, Step, Unpacked, Unpacker, is_half_written, next_whole, step};
+use super::frames::{Frame, Step, Unpacked, Unpacker, has_gap, is_half_written, next_whole, step};
 use super::layout::{Encoding, Generation};
 use super::lines::{Lines, PIECE, find_line_feed};
 use super::rows::{self, Row};
@@ -106,30 +106,36 @@ fn scan_zstd(
     };
     loop {
         let frame = match step(file, at)? {
-            Step::End => return Ok(Ok(scan.finish(0))),
+            Step::End => return Ok(Ok(scan.finish(at))),
             Step::Frame(frame) => frame,
             unreadable => {
-                // A frame behind it proves that it was whole once: whatever its length says now, it is not the last.
+                // A frame behind it proves that it was whole once, whatever its length says now, or else was never
+                // written where later ones were.
                 let next = next_whole(file, at, &mut unpacker)?;
+                let behind = next.as_ref().map_or(file.size(), |frame| frame.range.start);
+                let is_gap = has_gap(file, at, behind)?;
                 match (unreadable, &next) {
-                    (Step::Bad { reason, offset }, _) => scan.refuse(offset, reason.to_owned()),
-                    (_, Some(_)) => {
-                        scan.refuse(at, "the frame has no end, and another one stands behind it".to_owned())
+                    (Step::Torn, None) => return Ok(Ok(scan.finish(file.size()))),
+                    (Step::Bad { reason, offset }, _) => scan.refuse(offset, reason.to_owned(), is_gap),
+                    (_, _) => {
+                        let reason = "the frame has no end, and another one stands behind it";
+                        scan.refuse(at, reason.to_owned(), is_gap);
                     }
-                    (_, None) => return Ok(Ok(scan.finish(file.size() - at))),
                 }
                 match next {
                     Some(frame) => frame,
-                    None => return Ok(Ok(scan.finish(0))),
+                    None => return Ok(Ok(scan.finish(file.size()))),
                 }
             }
         };
         at = frame.range.end;
         if let Some(broken) = scan.frame(file, &mut unpacker, &frame)? {
-            if scan.issue.is_none() && is_half_written(file, &frame, &mut unpacker)? {
-                return Ok(Ok(scan.finish(file.size() - frame.range.start)));
-            }
-            scan.refuse(frame.range.start, format!("the frame does not unpack: {broken}"));
+            let start = frame.range.start;
+            // What its zeros say of its length means nothing.
+            let next = next_whole(file, start, &mut unpacker)?;
+            at = next.map_or(file.size(), |next| next.range.start);
+            let is_gap = is_half_written(file, &frame, at, &mut unpacker)?;
+            scan.refuse(start, format!("the frame does not unpack: {broken}"), is_gap);
         }
     }
 }
@@ -171,6 +177,8 @@ struct Scan {
     line: u64,
     /// The first row that is not what has to come, and whether a finished turn stands behind it.
     issue: Option<Damage>,
+    /// Whether the issue is that something was never written.
+    is_gap: bool,
     turn_ends_behind: bool,
     /// The types behind the issue.
     behind: Vec<(Box<str>, Seq)>,
@@ -187,7 +195,7 @@ struct Before {
 
 impl Scan {
     fn new(log: Log, keep: usize) -> Self {
-        Self { log, keep, line: 1, issue: None, turn_ends_behind: false, behind: Vec::new() }
+        Self { log, keep, line: 1, issue: None, is_gap: false, turn_ends_behind: false, behind: Vec::new() }
     }
 
     /// Takes the row that stands from `start` to `end`.
@@ -273,28 +281,29 @@ impl Scan {
         Ok(None)
     }
 
-    /// Takes a frame that is none, or that is broken.
-    fn refuse(&mut self, offset: u64, reason: String) {
+    /// Takes a frame that is none, or that is broken, or was never written whole.
+    fn refuse(&mut self, offset: u64, reason: String, is_gap: bool) {
         if self.issue.is_none() {
             self.issue = Some(Damage { seq: Some(self.log.count), offset: Some(offset), reason });
+            self.is_gap = is_gap;
         }
     }
 
     /// The log of a file of text that ends at `size`: a bad row is the start of a torn tail, unless a finished turn
     /// proves that it was stored whole once.
     fn finish_raw(mut self, size: u64) -> Log {
-        if !self.turn_ends_behind {
-            self.issue = None;
-            self.log.torn = size - self.log.end;
-        }
-        self.finish_with_issue()
+        self.is_gap = true;
+        self.finish(size)
     }
 
-    /// The log of a file of frames of which the last `torn` bytes are none. Frames have checksums: a bad row in a whole
-    /// one was not torn.
-    fn finish(mut self, torn: u64) -> Log {
+    /// The log of a file that ends at `size`: what was never written is the start of a torn tail, unless a finished turn
+    /// behind it proves that it was stored once. Frames have checksums: a bad row in a whole one was not torn.
+    fn finish(mut self, size: u64) -> Log {
+        if self.is_gap && !self.turn_ends_behind {
+            self.issue = None;
+        }
         if self.issue.is_none() {
-            self.log.torn = torn;
+            self.log.torn = size - self.log.end;
         }
         self.finish_with_issue()
     }

@@ -1,6 +1,17 @@
 //! The store over file systems that count, fail, or do not tell upper from lower case.
 
+mod faults;
+#[cfg(unix)]
+mod kills;
+mod machine;
+mod owners;
 mod paging;
+mod permissions;
+mod power_loss;
+mod removals;
+#[cfg(unix)]
+mod shadow;
+mod syncs;
 mod watch;
 
 use std::io;
@@ -30,8 +41,12 @@ impl Place {
     }
 
     fn open(&self, memo_bytes: usize) -> JsonlStore {
+        self.open_with(|options| options.with_memo_bytes(memo_bytes))
+    }
+
+    fn open_with(&self, options: impl FnOnce(JsonlOptions) -> JsonlOptions) -> JsonlStore {
         let disk = Arc::new(WatchedDisk(self.watch.clone()));
-        let options = JsonlOptions { encoding: self.encoding, memo_bytes, ..JsonlOptions::default() };
+        let options = options(JsonlOptions::default().with_encoding(self.encoding));
         JsonlStore::over(disk, self.folder.path().to_owned(), options).unwrap()
     }
 
@@ -224,6 +239,7 @@ fn a_creation_that_fails_anywhere_stores_nothing_and_can_be_repeated() {
             Call::Stat,
             Call::ReadDir,
             Call::Open,
+            Call::OpenForWriting,
             Call::Create,
             Call::MakeDir,
             Call::Link,
@@ -268,7 +284,9 @@ fn a_creation_that_fails_anywhere_stores_nothing_and_can_be_repeated() {
 #[test]
 fn an_append_behind_a_torn_tail_that_fails_anywhere_loses_nothing_and_doubles_nothing() {
     for encoding in ENCODINGS {
-        for call in [Call::Stat, Call::Open, Call::Read, Call::Write, Call::SetLen, Call::Sync, Call::SetModified] {
+        for call in
+            [Call::Stat, Call::OpenForWriting, Call::Read, Call::Write, Call::SetLen, Call::Sync, Call::SetModified]
+        {
             for after in 0..12 {
                 let place = Place::new(encoding);
                 let writer = create(&place.open(0), "s");
@@ -325,7 +343,13 @@ fn a_flush_syncs_what_was_written_since_and_what_failed_to_sync_again() {
         writers[0].append(&events(0..1)).unwrap();
         store.flush().unwrap();
         let syncs = || {
-            let mut syncs = std::mem::take(&mut *place.watch.syncs.lock().unwrap());
+            let syncs = std::mem::take(&mut *place.watch.syncs.lock().unwrap());
+            // Its creator knows a log by the name that it had as a draft.
+            let named = |path: PathBuf| match path.extension() {
+                Some(suffix) if suffix == "tmp" => path.with_extension("").with_extension(""),
+                _ => path,
+            };
+            let mut syncs: Vec<_> = syncs.into_iter().map(named).collect();
             syncs.sort();
             syncs
         };
@@ -333,7 +357,7 @@ fn a_flush_syncs_what_was_written_since_and_what_failed_to_sync_again() {
         let log = log_of(&place);
         let root = place.folder.path();
         for path in [root, &root.join("--w--"), &root.join("--w--/s"), &root.join("--w--/t"), &log] {
-            assert!(synced.iter().any(|synced| synced == path), "{}", path.display());
+            assert_eq!(synced.iter().filter(|synced| *synced == path).count(), 1, "{}", path.display());
         }
         store.flush().unwrap();
         assert_eq!(syncs(), Vec::<PathBuf>::new(), "nothing was written since");

@@ -1,10 +1,9 @@
-//! Writing: the bytes of a batch, a new log made whole or not at all, and batches behind the end of one.
+//! Writing: the bytes of a batch, and a new log made whole or not at all.
 
-use std::collections::{HashSet, hash_map::RandomState};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::disk::{Disk, DiskFile};
 use super::failure::Context;
@@ -73,7 +72,7 @@ fn encoded(text: String, encoding: Encoding, packer: &Packer, context: &Context<
 pub(super) struct Draft<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
-    file: Box<dyn DiskFile>,
+    file: Arc<dyn DiskFile>,
 }
 
 impl<'d> Draft<'d> {
@@ -88,7 +87,7 @@ impl<'d> Draft<'d> {
     ) -> Result<Self> {
         let random = RandomState::new().build_hasher().finish() & 0xffff_ffff_ffff;
         let path = folder.join(format!("{}.{random:012x}.tmp", generation.file_name()));
-        let file = disk.create_new(&path).map_err(|e| context.writing(&path, e))?;
+        let file = disk.create_new(&path).map_err(|e| context.writing(&path, e))?.into();
         let draft = Self { disk, path, file };
         let failed = |e| context.writing(&draft.path, e);
         draft.file.write_all_at(bytes, 0).map_err(failed)?;
@@ -99,6 +98,11 @@ impl<'d> Draft<'d> {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The log, open for writing.
+    pub(super) fn file(&self) -> Arc<dyn DiskFile> {
+        self.file.clone()
     }
 
     /// Publishes the log under `path`, which must be free; whether it was.
@@ -127,98 +131,11 @@ pub(super) fn is_draft(name: &str) -> bool {
     })
 }
 
-/// Writes a batch at `end`, where the log ends, after cutting off what stands behind it. Tells how many bytes were cut.
-/// After a failure nothing of the batch is left, or, where that fails too, `leftovers` is set.
-pub(super) fn write_behind(file: &dyn DiskFile, end: u64, bytes: &[u8], leftovers: &mut bool) -> io::Result<u64> {
-    let size = file.stat()?.size;
-    if size < end {
-        return Err(io::Error::other(format!("the file has {size} bytes where its log has {end}")));
-    }
-    if size > end {
-        file.set_len(end)?;
-        // Durably before the first new byte: a mixture of the two must not be what a loss of power leaves.
-        file.sync()?;
-    }
-    *leftovers = false;
-    if let Err(failed) = file.write_all_at(bytes, end) {
-        if let Err(e) = file.set_len(end) {
-            log::warn!("cutting off what a failed append left: {e}; the next one tries again");
-            *leftovers = true;
-        }
-        return Err(failed);
-    }
-    Ok(size - end)
-}
-
 /// Sets the time that orders sessions by activity: the clock of the file system is too coarse for two writes in a row.
 pub(super) fn set_modified(file: &dyn DiskFile, path: &Path, nanoseconds: u64) {
     if let Err(e) = file.set_modified(nanoseconds) {
         // The file system has set a time of its own, which orders all but writes at the same time.
         log::debug!("setting the time of {}: {e}", path.display());
-    }
-}
-
-/// What was written and would not survive a loss of power yet.
-#[derive(Default)]
-pub(super) struct Unsynced {
-    pending: Mutex<Pending>,
-    /// Held while syncing: who asks meanwhile must not be told that nothing is left to do.
-    syncing: Mutex<()>,
-}
-
-#[derive(Default)]
-struct Pending {
-    files: HashSet<PathBuf>,
-    folders: HashSet<PathBuf>,
-}
-
-impl Unsynced {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn add_file(&self, path: &Path) {
-        let mut pending = self.pending();
-        if !pending.files.contains(path) {
-            pending.files.insert(path.to_owned());
-        }
-    }
-
-    /// Adds a log file with the folders that lead to it: those of its session, its project and its root.
-    pub(super) fn add_log(&self, path: &Path) {
-        self.add_file(path);
-        self.pending().folders.extend(path.ancestors().skip(1).take(3).map(Path::to_owned));
-    }
-
-    /// Syncs all; what fails stays to be synced, and the rest is synced all the same.
-    pub(super) fn sync(&self, disk: &dyn Disk) -> Vec<(PathBuf, io::Error)> {
-        let _turn = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Pending { files, folders } = std::mem::take(&mut *self.pending());
-        let mut failures = Vec::new();
-        for path in files {
-            if let Err(e) = gone_is_fine(disk.open_for_writing(&path).and_then(|file| file.sync())) {
-                self.add_file(&path);
-                failures.push((path, e));
-            }
-        }
-        // A folder survives by the one that holds it, and its files by it: the innermost first.
-        let mut folders: Vec<_> = folders.into_iter().collect();
-        folders.sort_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
-        for path in folders {
-            if let Err(e) = gone_is_fine(disk.sync_dir(&path)) {
-                self.pending().folders.insert(path.clone());
-                failures.push((path, e));
-            }
-        }
-        failures
-    }
-}
-
-/// What was removed meanwhile has nothing left to survive.
-fn gone_is_fine(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }
 

@@ -1,16 +1,20 @@
 //! The record that a writer leaves in the file it locks: for the message of those who are refused. Nothing is decided by
 //! it; the lock is the kernel's and dies with its process.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use crate::seam::Holder;
 
 /// The most bytes that a record has.
 pub(crate) const MAX_RECORD: usize = 512;
 
-/// The record of a holder, a line of JSON.
+/// A record of a holder, a line of JSON. No two are the same, so that a writer knows its own again whoever wrote over it.
 pub(crate) fn write_record(holder: &Holder) -> String {
     // A name that is long beyond all rules is left out, and never cut.
     let host = if holder.host.len() <= 64 { &*holder.host } else { "" };
-    format!("{}\n", serde_json::json!({ "process": holder.process, "host": host, "since": holder.since }))
+    let token = format!("{:016x}", RandomState::new().build_hasher().finish());
+    let record = serde_json::json!({ "process": holder.process, "host": host, "since": holder.since, "token": token });
+    format!("{record}\n")
 }
 
 /// The holder of a record, or process 0 where it cannot be read: another program may lock without one.
@@ -36,6 +40,8 @@ mod tests {
         let record = write_record(&holder);
         assert!(record.len() <= MAX_RECORD);
         assert_eq!(read_record(record.as_bytes()), holder);
+        assert_ne!(write_record(&holder), record, "each has a token of its own");
+        assert_eq!(read_record(b"{\"process\":7,\"since\":5}\n"), Holder::new(7, "", 5), "older ones have none");
         for other in [&b""[..], b"{}", b"\xff\n", b"{\"process\":-1,\"since\":0}"] {
             assert_eq!(read_record(other), Holder::unknown());
         }

@@ -148,7 +148,8 @@ impl Writer {
     /// Makes good for a failed sync before the connection is closed, which would copy the WAL into the database.
     fn recover_before_closing(&mut self) -> Result<(), String> {
         self.patience.renew();
-        let alone = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| e.to_string())?;
+        let alone =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| e.to_string())?;
         self.wal.recover().map_err(|e| e.to_string())?;
         alone.commit().map_err(|e| e.to_string())
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::super::disk::{Disk, DiskFile, Name, RealDisk, Stat};
+use super::super::lock::LOCK;
 
 /// What a file system is asked to do next, and may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,7 @@ pub(super) enum Call {
     Stat,
     ReadDir,
     Open,
+    OpenForWriting,
     Create,
     MakeDir,
     Link,
@@ -41,12 +43,17 @@ struct Failure {
 /// What stands between the store and the disk.
 #[derive(Default)]
 pub(super) struct Watch {
+    /// Of logs: what is read of a lock file has nothing to do with the length of a log.
     pub(super) bytes_read: AtomicU64,
     pub(super) opened: AtomicUsize,
+    /// How often something was looked at by its path.
+    pub(super) looked: AtomicUsize,
     failures: Mutex<Vec<Failure>>,
     /// How many bytes of a failing write arrive.
     pub(super) partial: AtomicUsize,
     pub(super) syncs: Mutex<Vec<PathBuf>>,
+    /// What happens while a file is synced.
+    pub(super) at_sync: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
     folds_case: bool,
 }
 
@@ -106,6 +113,7 @@ impl WatchedDisk {
 impl Disk for WatchedDisk {
     fn stat(&self, path: &Path) -> io::Result<Stat> {
         self.0.call(Call::Stat)?;
+        self.0.looked.fetch_add(1, Ordering::Relaxed);
         RealDisk.stat(&self.stored(path))
     }
     fn read_dir(&self, path: &Path) -> io::Result<Vec<Name>> {
@@ -117,7 +125,7 @@ impl Disk for WatchedDisk {
         self.file(path, RealDisk.open(&self.stored(path)))
     }
     fn open_for_writing(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        self.0.call(Call::Open)?;
+        self.0.call(Call::OpenForWriting)?;
         self.file(path, RealDisk.open_for_writing(&self.stored(path)))
     }
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
@@ -125,7 +133,7 @@ impl Disk for WatchedDisk {
         self.file(path, RealDisk.create_new(&self.stored(path)))
     }
     fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        self.0.call(Call::Open)?;
+        self.0.call(Call::OpenForWriting)?;
         self.file(path, RealDisk.open_or_create(&self.stored(path)))
     }
     fn make_dir(&self, path: &Path) -> io::Result<bool> {
@@ -162,7 +170,9 @@ impl DiskFile for WatchedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.call(Call::Read)?;
         let read = self.2.read_at(buffer, offset)?;
-        self.0.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+        if self.1.file_name().is_none_or(|name| name != LOCK) {
+            self.0.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+        }
         Ok(read)
     }
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -182,6 +192,10 @@ impl DiskFile for WatchedFile {
     fn sync(&self) -> io::Result<()> {
         self.0.call(Call::Sync)?;
         self.0.syncs.lock().unwrap().push(self.1.clone());
+        let at_sync = self.0.at_sync.lock().unwrap().clone();
+        if let Some(at_sync) = at_sync {
+            at_sync();
+        }
         self.2.sync()
     }
     fn set_modified(&self, nanoseconds: u64) -> io::Result<()> {
@@ -191,6 +205,10 @@ impl DiskFile for WatchedFile {
     fn try_lock(&self) -> Result<(), TryLockError> {
         self.0.call(Call::Lock).map_err(TryLockError::Error)?;
         self.2.try_lock()
+    }
+    fn try_lock_shared(&self) -> Result<(), TryLockError> {
+        self.0.call(Call::Lock).map_err(TryLockError::Error)?;
+        self.2.try_lock_shared()
     }
     fn unlock(&self) -> io::Result<()> {
         self.2.unlock()

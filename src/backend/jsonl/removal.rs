@@ -1,0 +1,70 @@
+//! Removing a session, whole or not at all.
+
+use std::path::Path;
+
+use super::failure::Damage;
+use super::files::{Files, guard};
+use super::layout::{Found, Generation, Place, one_of};
+use super::lock::{LOCK, Lock, lock_session};
+use super::writer::is_draft;
+use crate::log::SessionId;
+use crate::seam::Result;
+
+impl Files {
+    pub(super) fn remove_session(&self, id: &SessionId) -> Result<bool> {
+        let context = self.context(id);
+        let found = self.layout.find(id).map_err(|e| context.reading(self.layout.root(), e))?;
+        let several = found.len() > 1;
+        let folder = match one_of(found) {
+            None => return Ok(false),
+            Some(Found::Unclear { reason, .. }) if several => {
+                return Err(Damage { seq: None, offset: None, reason }.of(id));
+            }
+            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. }) => folder,
+        };
+        if !self.is_its_own(&folder, id)? {
+            return Ok(false);
+        }
+        let Some(lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(false) };
+        let generations = self.layout.generations(&folder).map_err(|e| context.reading(&folder, e))?;
+        let Some((newest, older)) = generations.split_last() else { return Ok(false) };
+        let unlink = |generation: &Generation| {
+            let path = folder.join(generation.file_name());
+            self.disk.unlink(&path).map_err(|e| context.writing(&path, e))
+        };
+        // The oldest first: as long as the newest is there, the session is what it was. Durably, so that a loss of power
+        // cannot bring back an older one in its place.
+        older.iter().try_for_each(unlink)?;
+        if !older.is_empty() {
+            self.disk.sync_dir(&folder).map_err(|e| context.writing(&folder, e))?;
+        }
+        unlink(newest)?;
+        for generation in &generations {
+            let path = folder.join(generation.file_name());
+            self.memo.forget(&path);
+            self.glances.forget(&path);
+            self.unsynced.forget_file(&path);
+        }
+        guard(&self.folders).remove(id);
+        // Whether its folder goes or stays, the next flush makes the removal survive.
+        self.unsynced.add_folder(&folder);
+        self.unsynced.add_folder(folder.parent().unwrap_or(self.layout.root()));
+        self.remove_folder(&folder, &lock);
+        Ok(true)
+    }
+
+    /// Removes the folder of a session that is gone; what is none of ours in it keeps it.
+    fn remove_folder(&self, folder: &Path, lock: &Lock) {
+        let remove = || {
+            for name in self.layout.names(folder)? {
+                if is_draft(&name.text) || name.text == LOCK && lock.is_held(&*self.disk)? {
+                    self.disk.unlink(&folder.join(&name.text))?;
+                }
+            }
+            self.disk.remove_dir(folder)
+        };
+        if let Err(e) = remove() {
+            log::warn!("the session in {} is removed, its folder stays: {e}", folder.display());
+        }
+    }
+}
