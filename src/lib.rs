@@ -37,12 +37,15 @@
 //!   and triggers refuse every statement that would change one.
 //! - **Nothing is guessed.** A log of a newer program is refused by name and still listed and exported; a damaged one is
 //!   an error with its place, never a shorter log; a file that is no store is an error, never an empty list.
+//! - **Nothing is removed** but by a call that says so: [`SessionPersistence::remove`] and, for what is old,
+//!   [`upkeep::prune`](upkeep::prune()). [`upkeep`] also checks a store as a whole, and saves what can be saved of a
+//!   damaged log.
 //! - **Metadata is cheap.** [`SessionPersistence::stat`] and [`SessionPersistence::list`] read no event.
 //!
 //! # What it does not do
 //!
-//! It does not run agents, call models, sync between machines or encrypt. It never changes or deletes a session on its
-//! own. It has no async face yet: calls block for as long as the disk does.
+//! It does not run agents, call models, sync between machines or encrypt. It has no async face yet: calls block for as
+//! long as the disk does.
 //!
 //! # Backends
 //!
@@ -76,10 +79,16 @@ pub mod cli;
 pub mod contract;
 pub mod export;
 mod log;
+mod paging;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod private;
 mod seam;
+pub mod upkeep;
 
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+pub use crate::backend::BackupReport;
+#[cfg(feature = "sqlite")]
+pub use crate::backend::CompactReport;
 pub use crate::backend::MemoryStore;
 #[cfg(feature = "jsonl")]
 pub use crate::backend::{Encoding, JsonlOptions, JsonlStore};
@@ -90,9 +99,9 @@ pub use crate::log::{
     SessionId, SurfaceOp, Vocabulary, payload, text,
 };
 pub use crate::seam::{
-    Access, CreateOptions, Cursor, Durability, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery,
-    OpenOptions, Page, Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence, SessionState, Snapshot,
-    Source, TornTail, WriteFailure, checks,
+    Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListOrder,
+    ListQuery, OpenOptions, Page, Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence,
+    SessionState, Snapshot, Source, TornTail, WriteFailure, checks,
 };
 
 /// The README's programs run as tests.

@@ -1,9 +1,7 @@
 //! Folders and files that only their owner can read.
 
 use std::fs::{DirBuilder, OpenOptions};
-#[cfg(feature = "sqlite")]
 use std::io;
-#[cfg(feature = "sqlite")]
 use std::path::Path;
 
 /// Makes a folder as [`create_folder`] does, so that it survives a loss of power.
@@ -16,7 +14,6 @@ pub(crate) fn create_lasting_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes the names in a folder survive a loss of power. Elsewhere than on Unix a folder cannot be synced, and need not be.
-#[cfg(feature = "sqlite")]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if cfg!(unix) { std::fs::File::open(folder)?.sync_all() } else { Ok(()) }

@@ -3,6 +3,8 @@
 #[cfg(feature = "jsonl")]
 mod jsonl;
 mod memory;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+mod report;
 mod runtime;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -10,6 +12,10 @@ mod sqlite;
 #[cfg(feature = "jsonl")]
 pub use jsonl::{Encoding, JsonlOptions, JsonlStore};
 pub use memory::MemoryStore;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+pub use report::BackupReport;
+#[cfg(feature = "sqlite")]
+pub use report::CompactReport;
 #[cfg(feature = "cli")]
 pub(crate) use sqlite::sql;
 #[cfg(feature = "sqlite")]

@@ -4,6 +4,7 @@
 //! when something failed, with one line that starts with `sessions:` and the kind of the failure, and 2 for a command
 //! line that makes no sense. When the reader of the output goes away, the command ends quietly.
 
+mod backup;
 mod copy;
 mod demo;
 mod demo_sessions;
@@ -12,7 +13,11 @@ mod failure;
 mod import;
 mod list;
 mod place;
+mod progress;
+mod prune;
 mod record;
+mod remove;
+mod salvage;
 mod screen;
 mod show;
 mod sql;
@@ -20,6 +25,7 @@ mod stat;
 mod summary;
 mod table;
 mod time;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -38,7 +44,9 @@ Examples:
   sessions --store work.db show fix-login-loop    read one
   sessions --store work.db export --all -o logs/  every session as a file of JSONL
   sessions import logs/*.jsonl                    and back
-  sessions copy --to backup.db                    every session into another store
+  sessions copy --to other.db                     every session into another store
+  sessions verify                                 whether everything is what was stored
+  sessions backup sessions.bak.db                 the whole store, while it is in use
   sessions sql 'select type, count(*) from session_events group by type'";
 
 /// Look at, move and query stored sessions of AI agents.
@@ -62,6 +70,11 @@ enum Command {
     Export(export::Export),
     Import(import::Import),
     Copy(copy::Copy),
+    Verify(verify::Verify),
+    Salvage(salvage::Salvage),
+    Backup(backup::Backup),
+    Remove(remove::Remove),
+    Prune(prune::Prune),
     Sql(sql::Sql),
 }
 
@@ -96,6 +109,11 @@ impl Cli {
             Command::Export(export) => export.run(&place, screen),
             Command::Import(import) => import.run(&place, screen),
             Command::Copy(copy) => copy.run(&place, screen),
+            Command::Verify(verify) => verify.run(&place, screen),
+            Command::Salvage(salvage) => salvage.run(&place),
+            Command::Backup(backup) => backup.run(&place),
+            Command::Remove(remove) => remove.run(&place),
+            Command::Prune(prune) => prune.run(&place, screen),
             Command::Sql(sql) => sql.run(&place, screen),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 use crate::seam::{Error, SessionPersistence};
-use crate::{Encoding, JsonlOptions, JsonlStore, SqliteStore};
+use crate::{BackupReport, CompactReport, Encoding, JsonlOptions, JsonlStore, SqliteStore};
 
 const DEFAULT: &str = "sessions.db";
 const VARIABLE: &str = "SESSIONS_STORE";
@@ -36,9 +36,17 @@ impl Place {
 
     /// Opens the store; an absent one is an error and stays absent.
     pub(super) fn open(&self) -> Result<Box<dyn SessionPersistence>, Failure> {
+        Ok(match self.open_as_it_is()? {
+            Opened::Sqlite(store) => Box::new(store),
+            Opened::Jsonl(store) => Box::new(store),
+        })
+    }
+
+    /// Opens the store, for what only its own kind can do.
+    pub(super) fn open_as_it_is(&self) -> Result<Opened, Failure> {
         Ok(match self.kind() {
-            Kind::Sqlite(_) => Box::new(self.open_sqlite()?.1),
-            Kind::Jsonl(path, _) => Box::new(JsonlStore::open_existing(existing(path)?)?),
+            Kind::Sqlite(path) => Opened::Sqlite(SqliteStore::open_existing(existing(path)?)?),
+            Kind::Jsonl(path, _) => Opened::Jsonl(JsonlStore::open_existing(existing(path)?)?),
         })
     }
 
@@ -95,6 +103,37 @@ impl Place {
             }
         }
         if path.is_dir() { Kind::Jsonl(path, Encoding::default()) } else { Kind::Sqlite(path) }
+    }
+}
+
+/// An open store of one of the backends.
+pub(super) enum Opened {
+    Sqlite(SqliteStore),
+    Jsonl(JsonlStore),
+}
+
+impl Opened {
+    pub(super) fn store(&self) -> &dyn SessionPersistence {
+        match self {
+            Self::Sqlite(store) => store,
+            Self::Jsonl(store) => store,
+        }
+    }
+
+    /// Copies the store as a whole to a new place.
+    pub(super) fn backup(&self, to: &Path) -> Result<BackupReport, Error> {
+        match self {
+            Self::Sqlite(store) => store.backup(to),
+            Self::Jsonl(store) => store.backup(to),
+        }
+    }
+
+    /// Gives back the room that removed sessions took; nothing where their files were all.
+    pub(super) fn compact(&self) -> Result<Option<CompactReport>, Error> {
+        match self {
+            Self::Sqlite(store) => store.compact().map(Some),
+            Self::Jsonl(_) => Ok(None),
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use super::list::descent;
 use super::place::Place;
 use super::screen::{BOLD, DIM, Screen, note, visible};
 use super::{summary, time};
-use crate::export::{Pages, warn_of_torn_tail};
+use crate::export::warn_of_torn_tail;
 use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::paging::Pages;
 use crate::seam::{Error, ErrorKind, OpenOptions, SessionPersistence, Snapshot};
 
 /// Show the events of one session

@@ -2,10 +2,9 @@
 
 use super::deposit::{Incoming, deposit};
 use super::jsonl::warn_of_torn_tail;
-use super::listed::for_each_listed;
-use super::log_pages::LogPages;
 use super::{ImportError, ImportOptions, Imported, Tally};
 use crate::log::{SessionEvent, SessionId};
+use crate::paging::{Listed, LogPages};
 use crate::seam::{Error, ListOrder, OpenOptions, Result, SessionHandle, SessionPersistence};
 
 /// Copies sessions into another store, by the rules of an import: each whole or not at all, a stored one never replaced,
@@ -61,8 +60,8 @@ pub fn copy(
 }
 
 fn least_recent_first(source: &dyn SessionPersistence) -> Result<Vec<SessionId>> {
-    let mut sessions = Vec::new();
-    for_each_listed(source, ListOrder::Activity, |snapshot| sessions.push(snapshot.id))?;
+    let listed = Listed::new(source, ListOrder::Activity).map(|found| found.map(|snapshot| snapshot.id));
+    let mut sessions = listed.collect::<Result<Vec<_>>>()?;
     sessions.reverse();
     Ok(sessions)
 }

@@ -1,8 +1,8 @@
 //! The rules by which a log comes into a store, wherever it comes from.
 
-use super::log_pages::LogPages;
 use super::{Conflict, ImportError, ImportOptions, Imported};
 use crate::log::{InvalidRecord, SessionEvent, SessionHeader, SessionId};
+use crate::paging::LogPages;
 use crate::seam::{
     CreateOptions, Error, OpenOptions, Result, SessionHandle, SessionPersistence, SessionState, Snapshot, checks,
 };

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::copy::copy_one;
-use super::listed::for_each_listed;
 use super::{ImportError, ImportOptions, Imported, Tally};
 use crate::JsonlStore;
+use crate::paging::Listed;
 use crate::seam::{Error, ListOrder, ListQuery, SessionPersistence};
 
 /// Imports the sessions of a folder in the layout of DeepSeek Harness, which is that of [`JsonlStore`] too: each by the
@@ -58,12 +58,12 @@ impl Root {
         tell: &mut dyn FnMut(Result<Imported, ImportError>),
     ) -> Result<(), ImportError> {
         let mut sessions = Vec::new();
-        for_each_listed(&self.sessions, ListOrder::Created, |snapshot| {
+        for snapshot in Listed::new(&self.sessions, ListOrder::Created) {
+            let snapshot = snapshot.map_err(|e| unlisted(&self.name, e))?;
             // Not by the times of the files, which a copy of the folder need not have kept.
             let created = || snapshot.header.as_ref().and_then(|header| i64::try_from(header.created_at()).ok());
             sessions.push((snapshot.last_time.or_else(created), snapshot.id));
-        })
-        .map_err(|e| unlisted(&self.name, e))?;
+        }
         sessions.sort();
         for (_, session) in sessions {
             tell(copy_one(&self.sessions, &self.name, store, &session, options));

@@ -61,6 +61,13 @@ impl Imported {
             Self::Created { session, .. } | Self::Unchanged { session, .. } | Self::Extended { session, .. } => session,
         }
     }
+
+    /// How many events it has.
+    pub fn events(&self) -> u64 {
+        match self {
+            Self::Created { events, .. } | Self::Unchanged { events, .. } | Self::Extended { events, .. } => *events,
+        }
+    }
 }
 
 /// How many sessions came to which end.

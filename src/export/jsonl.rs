@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::Pages;
 use crate::log::{SessionHeader, SessionId, text};
+use crate::paging::Pages;
 use crate::seam::{Error, OpenOptions, Result, SessionHandle, SessionPersistence, Snapshot};
 
 /// How much text is gathered before it is handed to the writer, which need not buffer.

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::listed::for_each_listed;
 use crate::log::SessionId;
+use crate::paging::Listed;
 use crate::seam::{ListOrder, Result, SessionPersistence};
 
 /// The descendants of a session, depth first: each before its own children, the children of one parent by the time of
@@ -30,11 +30,12 @@ pub(super) fn descendants(store: &dyn SessionPersistence, root: &SessionId) -> R
 
 fn children_by_parent(store: &dyn SessionPersistence) -> Result<HashMap<String, Vec<(u64, SessionId)>>> {
     let mut children: HashMap<_, Vec<_>> = HashMap::new();
-    for_each_listed(store, ListOrder::Created, |snapshot| {
-        let Some(header) = snapshot.header else { return };
+    for snapshot in Listed::new(store, ListOrder::Created) {
+        let snapshot = snapshot?;
+        let Some(header) = snapshot.header else { continue };
         if let Some(parent) = header.parent_session() {
             children.entry(parent.to_owned()).or_default().push((header.created_at(), snapshot.id));
         }
-    })?;
+    }
     Ok(children)
 }

@@ -48,10 +48,7 @@ mod importable;
 mod jsonl;
 #[cfg(feature = "zip")]
 mod lineage;
-mod listed;
 mod log_file;
-mod log_pages;
-mod pages;
 
 #[cfg(feature = "zip")]
 pub use archive::{ArchiveProblem, ArchiveReport, import_archive, zip};
@@ -66,4 +63,3 @@ pub use importable::{Importable, import_path};
 #[cfg(feature = "cli")]
 pub(crate) use jsonl::warn_of_torn_tail;
 pub use jsonl::{ExportReport, jsonl, write_failure};
-pub(crate) use pages::Pages;

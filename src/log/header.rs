@@ -155,6 +155,20 @@ impl SessionHeader {
         })
     }
 
+    /// The same header for a session of another name, spelled as it is: keys that this build does not know stay.
+    pub(crate) fn renamed(&self, id: &SessionId) -> Self {
+        let renamed = self.0.line.as_ref().and_then(|line| Self::parse(with_id(line, id)?.as_bytes()).ok());
+        renamed.unwrap_or_else(|| self.clone().with(|f| f.id = id.clone()))
+    }
+
+    /// The same header with another seed length, where its format has one and it is given.
+    pub(crate) fn with_seed_length(self, length: u64) -> Self {
+        if self.seed_length().is_none_or(|before| before == length) {
+            return self;
+        }
+        self.with(|f| f.seed_length = Some(length))
+    }
+
     /// The format version of the log.
     pub fn version(&self) -> u32 {
         self.0.version
@@ -303,6 +317,17 @@ impl SessionHeader {
     }
 }
 
+/// The line of a header with another id in the place of its own.
+fn with_id(line: &str, id: &SessionId) -> Option<String> {
+    let entries = text::object(line).ok()?;
+    let (_, before) = entries.iter().find(|(name, _)| name == "id")?;
+    let at = (before.get().as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
+    let mut renamed = line.get(..at)?.to_owned();
+    push_string(&mut renamed, id.as_str());
+    renamed.push_str(line.get(at + before.get().len()..)?);
+    Some(renamed)
+}
+
 fn check_keys<'a>(version: u32, keys: impl Iterator<Item = &'a str>) -> Result<(), InvalidRecord> {
     const KEYS: [&str; 9] =
         ["type", "version", "id", "createdAt", "cwd", "parentSession", "origin", "delegationDepth", "agentPreset"];
@@ -391,6 +416,30 @@ mod tests {
             let again = SessionHeader::parse(bare).unwrap().with_version(version);
             assert_eq!(SessionHeader::parse(again.to_line().as_bytes()).unwrap(), again);
         }
+    }
+
+    #[test]
+    fn a_header_under_another_id_differs_in_nothing_else() {
+        let id = SessionId::new("new \"id\"").unwrap();
+        for line in [
+            r#"{"type":"session","version":3,"id":"s","createdAt":1,"cwd":"/s","parentSession":"s","isSeeded":true,"origin":"subagent","delegationDepth":2,"agentPreset":"s"}"#,
+            r#"{"delegationDepth":0, "isSeeded":false,"createdAt":1,"id":"s","version":3,"type":"session"}"#,
+            r#"{"type":"session","version":9,"future":{"id":"s"},"id":"s","createdAt":1,"origin":"moon"}"#,
+            r#"{"type":"session","version":1,"id":"s","createdAt":1,"seedLength":7}"#,
+        ] {
+            let header = SessionHeader::parse(line.as_bytes()).unwrap().renamed(&id);
+            assert_eq!(
+                header.to_line(),
+                line.replace("\"id\":\"s\",", r#""id":"new \"id\"","#)
+                    .replace(r#""future":{"id":"new \"id\""}"#, r#""future":{"id":"s"}"#)
+            );
+            assert_eq!(header.id(), &id);
+        }
+        let seeded = SessionHeader::parse(br#"{"type":"session","version":1,"id":"s","createdAt":1,"seedLength":7}"#);
+        let shorter = seeded.unwrap().with_seed_length(2);
+        assert_eq!(shorter.to_line(), r#"{"type":"session","version":1,"id":"s","createdAt":1,"seedLength":2}"#);
+        let none = SessionHeader::new(id, 0).unwrap();
+        assert_eq!(none.clone().with_seed_length(2), none);
     }
 
     #[test]

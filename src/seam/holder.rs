@@ -22,6 +22,7 @@ impl Holder {
     }
 
     /// Somebody who left no record.
+    #[cfg(any(feature = "sqlite", feature = "jsonl"))]
     pub(crate) fn unknown() -> Self {
         Self::new(0, "", 0)
     }

@@ -4,6 +4,7 @@
 pub mod checks;
 mod durability;
 mod error;
+mod fault;
 mod handle;
 mod holder;
 mod list;
@@ -12,6 +13,7 @@ mod snapshot;
 
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, FormatProblem, Result, Source};
+pub use fault::{Fault, FaultKind};
 pub use handle::{Access, SeqRange, SessionHandle};
 pub use holder::Holder;
 pub(crate) use holder::now;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Access, ListQuery, Page, Result, SessionHandle, Snapshot};
+use super::{Access, Fault, ListQuery, Page, Result, SessionHandle, Snapshot};
 use crate::log::{SessionHeader, SessionId};
 
 /// A store of sessions.
@@ -63,6 +63,19 @@ pub trait SessionPersistence: Send + Sync {
     ///
     /// `AlreadyOwned` while a writer is open; failures of the storage.
     fn remove(&self, id: &SessionId) -> Result<bool>;
+
+    /// Checks what a store keeps beside its logs (counters, indexes, files), and calls back with each fault as it is
+    /// found. Logs that are damaged are told by reading them: [`upkeep::verify`](crate::upkeep::verify()) does both.
+    /// Nothing is changed, and no writer is kept waiting. The callback may call the store.
+    ///
+    /// A backend that keeps nothing beside its logs need not implement it.
+    ///
+    /// # Errors
+    ///
+    /// What kept the check from going on. What is wrong with the store is no error but a fault.
+    fn check_storage(&self, _found: &mut dyn FnMut(Fault)) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What a new session starts with.
@@ -136,6 +149,9 @@ macro_rules! forward {
             }
             fn remove(&self, id: &SessionId) -> Result<bool> {
                 (**self).remove(id)
+            }
+            fn check_storage(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
+                (**self).check_storage(found)
             }
         }
     )*};

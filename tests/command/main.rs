@@ -7,3 +7,4 @@ mod folder;
 mod looking;
 mod moving;
 mod places;
+mod upkeep;

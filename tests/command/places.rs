@@ -1,8 +1,20 @@
 use crate::folder::{Folder, Run, log};
 
+const COMMANDS: [&str; 13] = [
+    "demo", "list", "stat", "show", "export", "import", "copy", "verify", "salvage", "backup", "remove", "prune", "sql",
+];
+
 /// Every command that reads, in its shortest form.
-const READING: [&[&str]; 6] =
-    [&["list"], &["list", "--json"], &["stat", "s"], &["show", "s"], &["export", "s"], &["sql", "select 1"]];
+const READING: [&[&str]; 8] = [
+    &["list"],
+    &["list", "--json"],
+    &["stat", "s"],
+    &["show", "s"],
+    &["export", "s"],
+    &["verify"],
+    &["verify", "--json", "s"],
+    &["sql", "select 1"],
+];
 
 #[test]
 fn an_absent_store_is_an_error_and_stays_absent() {
@@ -116,7 +128,7 @@ fn a_store_without_sessions_is_an_empty_list_and_says_so() {
 fn help_is_there_for_every_command() {
     let folder = Folder::new();
     let help = folder.run(&["--help"]).done();
-    for command in ["demo", "list", "stat", "show", "export", "import", "copy", "sql"] {
+    for command in COMMANDS {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
         let of_command = folder.run(&[command, "--help"]).done();
         assert!(of_command.contains("Usage: sessions") && of_command.contains("--store"), "{of_command}");

@@ -166,6 +166,7 @@ pub(crate) fn text(store: &dyn SessionPersistence, id: &SessionId) -> String {
     String::from_utf8(text).expect("text")
 }
 
+#[cfg(feature = "zip")]
 #[track_caller]
 pub(crate) fn zip(store: &dyn SessionPersistence, id: &SessionId, include_descendants: bool) -> Vec<u8> {
     let mut archive = Vec::new();

@@ -22,7 +22,7 @@ use super::scan::scan;
 use super::stored_log::Log;
 use super::unsynced::Unsynced;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Error, ListOrder, Position, Result, SeqRange, Snapshot, checks};
+use crate::seam::{Durability, Error, Fault, ListOrder, Position, Result, SeqRange, Snapshot, checks};
 
 /// Activities above this are those of sessions that are not stored yet.
 pub(super) const LATEST: u64 = (1 << 63) - 1;
@@ -158,7 +158,7 @@ impl Files {
     }
 
     /// The log of a key as it is now.
-    fn log(&self, id: &SessionId, key: &Key) -> Result<Arc<Log>> {
+    pub(super) fn log(&self, id: &SessionId, key: &Key) -> Result<Arc<Log>> {
         let slot = self.memo.slot(&key.0.path);
         self.current(id, key, &mut slot.lock())
     }
@@ -304,6 +304,10 @@ impl Storage for Files {
         let context = Context::store(self.layout.root());
         let failures = self.unsynced.sync(&*self.disk);
         Error::collect(failures.into_iter().map(|(path, e)| context.writing(&path, e)).collect())
+    }
+
+    fn inspect(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
+        self.inspect_folders(found)
     }
 }
 

@@ -9,6 +9,7 @@ mod failure;
 mod files;
 mod frames;
 mod glance;
+mod inspection;
 mod layout;
 mod lease;
 mod lines;
@@ -183,6 +184,16 @@ impl JsonlStore {
     /// As for [`JsonlStore::open_existing`].
     pub fn open_existing_with(root: impl AsRef<Path>, options: JsonlOptions) -> Result<Self> {
         Self::over(Arc::new(RealDisk), root.as_ref().to_owned(), options)
+    }
+
+    /// The folder that it was opened as.
+    pub(crate) fn root(&self) -> &Path {
+        self.runtime.storage().layout.root()
+    }
+
+    /// How its sessions are stored; nothing as long as it has none.
+    pub(crate) fn encoding(&self) -> Option<Encoding> {
+        *files::guard(&self.runtime.storage().encoding)
     }
 
     fn over(disk: Arc<dyn Disk>, root: PathBuf, options: JsonlOptions) -> Result<Self> {

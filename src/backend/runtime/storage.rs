@@ -1,7 +1,7 @@
 //! [`Storage`]: what a backend supplies.
 
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{ListOrder, Position, Result, SeqRange, Snapshot};
+use crate::seam::{Fault, ListOrder, Position, Result, SeqRange, Snapshot};
 
 /// Stored sessions, without handles and without owners. Each call is one transaction: it happens whole or not at all.
 pub(crate) trait Storage: Send + Sync + 'static {
@@ -56,6 +56,11 @@ pub(crate) trait Storage: Send + Sync + 'static {
 
     /// Makes all that this store acknowledged survive a loss of power, and what was stored before it was opened.
     fn sync(&self) -> Result<()>;
+
+    /// Checks what is kept beside the logs, without keeping a writer waiting.
+    fn inspect(&self, _found: &mut dyn FnMut(Fault)) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A stored session.

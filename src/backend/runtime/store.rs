@@ -37,7 +37,6 @@ impl<S: Storage> Runtime<S> {
         }
     }
 
-    #[cfg(any(feature = "sqlite", all(test, feature = "jsonl")))]
     pub(crate) fn storage(&self) -> &S {
         &self.shared.storage
     }
@@ -233,6 +232,9 @@ macro_rules! store_over_runtime {
             }
             fn remove(&self, id: &$crate::log::SessionId) -> $crate::seam::Result<bool> {
                 self.runtime.remove(id)
+            }
+            fn check_storage(&self, found: &mut dyn FnMut($crate::seam::Fault)) -> $crate::seam::Result<()> {
+                $crate::backend::runtime::Storage::inspect(self.runtime.storage(), found)
             }
         }
     };

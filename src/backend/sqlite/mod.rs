@@ -1,10 +1,13 @@
 //! The SQLite backend: queryable storage in one file.
 
+mod backup;
 mod batch;
 mod change;
 mod commits;
+mod compaction;
 mod connection;
 mod failure;
+mod inspection;
 mod lease;
 mod migration;
 mod patience;
@@ -38,7 +41,7 @@ pub(crate) use self::uri::{Mode, open_read_only};
 use self::writer::Writer;
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, ListOrder, Position, Result, SeqRange, Snapshot};
+use crate::seam::{Durability, Fault, ListOrder, Position, Result, SeqRange, Snapshot};
 
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
@@ -436,6 +439,10 @@ impl Storage for Database {
 
     fn sync(&self) -> Result<()> {
         self.change(Change::Flush).map(drop)
+    }
+
+    fn inspect(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
+        self.inspect_all(found)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Error, Result, checks};
 
 /// Events a session can hold: the seq is the lower half of a row's key.
-const MAX_EVENTS: u64 = 1 << 32;
+pub(super) const MAX_EVENTS: u64 = 1 << 32;
 
 /// Finds one incarnation of a session.
 #[derive(Clone)]
@@ -103,6 +103,9 @@ pub(super) fn check_sizes(events: &[SessionEvent], max_event_bytes: usize, sessi
 pub(super) const SLICE: &str = "SELECT key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum \
      FROM events WHERE key >= ?1 AND key < ?2 ORDER BY key";
 
+/// The place of the checksum among these columns.
+pub(super) const CHECKSUM: usize = 8;
+
 /// The event of a row, checked against its checksum. `line` is scratch space.
 pub(super) fn event(
     row: &Row<'_>,
@@ -132,7 +135,7 @@ pub(super) fn event(
         .map_err(|e| changed(format!("its row is not an event: {e}")))?;
     line.clear();
     write_event(line, &event);
-    if line_checksum(line, key.incarnation) != integer(8)? {
+    if line_checksum(line, key.incarnation) != integer(CHECKSUM)? {
         return Err(changed("its row does not match its checksum".to_owned()));
     }
     // A line of its own spelling is all that the checksum covers, so the values must be those that it spells.

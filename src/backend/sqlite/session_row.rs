@@ -74,6 +74,14 @@ impl SessionRow {
 
     /// Reads a row of a [`session_query`]. What is wrong with it, where it is not what was stored.
     pub(super) fn read(row: &Row<'_>) -> Result<Self, String> {
+        match Self::read_unsealed(row)? {
+            (found, true) => Ok(found),
+            (_, false) => Err("what is counted of it does not match its checksum".to_owned()),
+        }
+    }
+
+    /// Reads a row that need not match its checksum; whether it does.
+    pub(super) fn read_unsealed(row: &Row<'_>) -> Result<(Self, bool), String> {
         let found = Self {
             number: integer(row, 0)?,
             id: text(row, 1)?,
@@ -92,11 +100,8 @@ impl SessionRow {
             written_at: optional_integer(row, 15)?,
             fence: integer(row, 16)?,
         };
-        if found.checksum() == integer(row, 14)? {
-            Ok(found)
-        } else {
-            Err("what is counted of it does not match its checksum".to_owned())
-        }
+        let is_sealed = found.checksum() == integer(row, 14)?;
+        Ok((found, is_sealed))
     }
 
     /// The id of a row that may be damaged, as well as it can be told.

@@ -7,7 +7,7 @@ use crate::log::SessionEvent;
 use crate::seam::{Result, SessionHandle, Snapshot};
 
 /// The events of an open session, from the first to the one that was the last when this was made.
-pub(super) struct LogPages<'a> {
+pub(crate) struct LogPages<'a> {
     pages: Pages<'a>,
     page: vec::IntoIter<SessionEvent>,
     read: u64,
@@ -15,12 +15,12 @@ pub(super) struct LogPages<'a> {
 
 impl<'a> LogPages<'a> {
     /// The snapshot is of the same session and not older than the wanted end.
-    pub(super) fn new(handle: &'a dyn SessionHandle, snapshot: &Snapshot) -> Self {
+    pub(crate) fn new(handle: &'a dyn SessionHandle, snapshot: &Snapshot) -> Self {
         Self { pages: Pages::new(handle, snapshot, 0), page: Vec::new().into_iter(), read: 0 }
     }
 
     /// The next event; nothing at the end.
-    pub(super) fn next_event(&mut self) -> Result<Option<SessionEvent>> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<SessionEvent>> {
         if self.page.len() == 0 {
             // The page before goes first, so that no two are in memory.
             self.page = Vec::new().into_iter();
@@ -31,7 +31,7 @@ impl<'a> LogPages<'a> {
     }
 
     /// How many events were read from the store so far, those included that were not taken yet.
-    pub(super) fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.read
     }
 }

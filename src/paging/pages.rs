@@ -35,10 +35,28 @@ impl<'a> Pages<'a> {
     }
 
     /// The same pages, of `count` events in all at most.
-    #[cfg(feature = "cli")]
     pub(crate) fn up_to(mut self, count: u64) -> Self {
         self.left = count;
         self
+    }
+
+    /// The same pages, where a log that ends before the count that the store tells is no error.
+    pub(crate) fn wherever_it_ends(mut self) -> Self {
+        if let Some(end) = self.end.take() {
+            self.left = self.left.min(end.saturating_sub(self.next));
+        }
+        self
+    }
+
+    /// The first event that was not given yet.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.next
+    }
+
+    /// Passes over the next event, which could not be read.
+    pub(crate) fn skip(&mut self) {
+        self.next += 1;
+        self.left = self.left.saturating_sub(1);
     }
 
     /// The next page; empty at the end. Where an event is damaged, what stands before it comes first.
@@ -170,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_read_to_the_count_that_was_told_or_to_its_end() {
+    fn a_log_is_read_to_the_count_that_was_told_or_wherever_it_ends() {
         let sound = log(10_000, u64::MAX);
         for (told, end) in [(Some(10_000), 10_000), (Some(7_000), 7_000), (Some(0), 0), (None, 10_000)] {
             let (next, result) = read(&sound, told, 0);
@@ -187,7 +205,6 @@ mod tests {
         assert!(matches!(result, Err(Error::Corruption { seq: Some(seq), .. }) if seq.get() == 10_000));
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn no_more_events_are_read_than_are_wanted_whether_their_count_is_known_or_not() {
         let sound = log(10_000, u64::MAX);

@@ -1,0 +1,159 @@
+//! Inspection: what a root holds beside its logs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::super::runtime::Storage;
+use super::disk::Name;
+use super::failure::Context;
+use super::files::Files;
+use super::layout::{Generation, unescape};
+use super::lines::find_line_feed;
+use super::lock::LOCK;
+use super::writer::is_draft;
+use crate::log::{SessionId, Vocabulary};
+use crate::seam::{Error, Fault, FaultKind, Result};
+
+/// A session that is being made has no log for a moment, and no draft for a shorter one: what is still so after this
+/// is no creation.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// How much of what stands behind the end of a log is looked at, in bytes.
+const LONGEST_TAIL: u64 = 1 << 20;
+
+impl Files {
+    /// Looks into every folder that has the name of a session, one after the other.
+    pub(super) fn inspect_folders(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
+        let context = Context::store(self.layout.root());
+        let failed = |path: &Path, e: io::Error| context.reading(path, e);
+        for project in self.layout.projects().map_err(|e| failed(self.layout.root(), e))? {
+            for name in self.layout.names(&project).map_err(|e| failed(&project, e))? {
+                let folder = project.join(&name.text);
+                let Some(id) = unescape(&name.text).filter(|_| name.may_be_folder) else { continue };
+                for fault in self.inspect_folder(&id, &folder).map_err(|e| failed(&folder, e))? {
+                    found(fault);
+                }
+                if let Some(fault) = self.inspect_tail(&id)? {
+                    found(fault);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands in the folder of a session beside its log.
+    fn inspect_folder(&self, id: &SessionId, folder: &Path) -> io::Result<Vec<Fault>> {
+        let mut content = Content::of(&self.layout.names(folder)?);
+        if content.is_without_log() {
+            std::thread::sleep(MOMENT);
+            if !self.is_folder(folder)? {
+                return Ok(Vec::new());
+            }
+            content = Content::of(&self.layout.names(folder)?);
+        }
+        Ok(content.faults(id, folder))
+    }
+
+    fn is_folder(&self, path: &Path) -> io::Result<bool> {
+        match self.disk.stat(path) {
+            Ok(found) => Ok(found.is_dir),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whole rows that do not check out at the end of a log: they count as the tail of an unfinished write, and no
+    /// unfinished write leaves them. A line feed is written last.
+    fn inspect_tail(&self, id: &SessionId) -> Result<Option<Fault>> {
+        let told = match self.snapshot_of(id, &Vocabulary::default()) {
+            Ok(told) => told,
+            // What cannot be looked at is told by reading it.
+            Err(Error::Corruption { .. } | Error::Io { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        // Nothing stands there where the end of the file tells how many events there are.
+        if !told.is_some_and(|told| told.torn_tail.is_some() || told.event_count.is_none()) {
+            return Ok(None);
+        }
+        let (key, log) = match self
+            .find(id)
+            .and_then(|found| found.map(|stored| self.log(id, &stored.key).map(|log| (stored.key, log))).transpose())
+        {
+            Ok(Some(found)) => found,
+            Ok(None) | Err(Error::Corruption { .. } | Error::NotFound { .. } | Error::Io { .. }) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        if log.torn == 0 || log.damage.is_some() || key.0.place.generation.encoding != super::Encoding::Raw {
+            return Ok(None);
+        }
+        let mut tail = vec![0; usize::try_from(log.torn.min(LONGEST_TAIL)).unwrap_or(0)];
+        let length = key.0.file.read_at(&mut tail, log.end).map_err(|e| self.context(id).reading(&key.0.path, e))?;
+        if find_line_feed(&tail[..length]).is_none() {
+            return Ok(None);
+        }
+        let reason = "whole rows stand behind the last event and do not check out, as no unfinished write leaves them";
+        let advice = "the next append cuts them off: look at them first, or restore the session from a backup";
+        Ok(Some(Fault::new(FaultKind::Damage, reason, advice).of(id).at_seq(log.count).at_offset(log.end)))
+    }
+}
+
+/// What stands in the folder of a session.
+struct Content {
+    logs: Vec<Generation>,
+    drafts: Vec<String>,
+    has_lock: bool,
+    others: usize,
+}
+
+impl Content {
+    fn of(names: &[Name]) -> Self {
+        let mut content = Self { logs: Vec::new(), drafts: Vec::new(), has_lock: false, others: 0 };
+        for name in names {
+            match Generation::named(&name.text) {
+                Some(generation) => content.logs.push(generation),
+                None if is_draft(&name.text) => content.drafts.push(name.text.clone()),
+                None if name.text == LOCK => content.has_lock = true,
+                None => content.others += 1,
+            }
+        }
+        content.logs.sort_by_key(|generation| generation.version);
+        content
+    }
+
+    fn is_without_log(&self) -> bool {
+        self.logs.is_empty()
+    }
+
+    fn faults(&self, id: &SessionId, folder: &Path) -> Vec<Fault> {
+        let at = folder.display();
+        let told = |kind, reason: String, advice: &str| Fault::new(kind, reason, advice).of(id);
+        let mut faults = Vec::new();
+        for draft in &self.drafts {
+            let path: PathBuf = folder.join(draft);
+            let reason =
+                format!("{} is the draft of a log whose creation was stopped, or is under way", path.display());
+            faults.push(told(FaultKind::Leftover, reason, "remove it, if no program makes that session now"));
+        }
+        if let Some((newest, older)) = self.logs.split_last() {
+            for generation in older.iter().filter(|older| older.version < newest.version) {
+                let path = folder.join(generation.file_name());
+                let reason = format!("{} is an older generation of the log, which nobody reads", path.display());
+                faults.push(told(FaultKind::Leftover, reason, "nothing needs to be done: it goes with the session"));
+            }
+            return faults;
+        }
+        if self.has_lock && self.drafts.is_empty() {
+            let reason = format!("{at} holds the lock of a session and no log of it");
+            let advice = "restore the session from a backup, or remove the folder if its creation was stopped";
+            faults.push(told(FaultKind::Orphan, reason, advice));
+        } else if self.others > 0 {
+            let reason = format!("{at} holds other files and no log");
+            faults.push(told(FaultKind::Orphan, reason, "restore the session from a backup, or move them away"));
+        } else if self.drafts.is_empty() {
+            let reason = format!("{at} is empty: the session in it was removed, or never made");
+            faults.push(told(FaultKind::Leftover, reason, "remove the folder"));
+        }
+        faults
+    }
+}

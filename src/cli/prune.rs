@@ -1,0 +1,144 @@
+//! `sessions prune`.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Span, SpanRelativeTo, Timestamp};
+
+use super::failure::Failure;
+use super::list::size;
+use super::place::Place;
+use super::remove::Room;
+use super::screen::{Screen, note, visible};
+use super::{stat, time};
+use crate::seam::Snapshot;
+use crate::upkeep::{self, Kept, PruneOptions, Pruned};
+
+/// Remove sessions that were not written for long
+#[derive(Args)]
+#[command(after_help = "\
+The age of a session is that of its last write, by the clock of its writer. A line for each session
+that is removed tells its id, its last write, its events and its size. With --dry-run the same lines
+are written and nothing is removed. Sessions that are being written, and those of which no write was
+noted, are kept and told.
+
+A clock that is wrong makes everything old: where this machine's is more than 90 days ahead of the
+last write, or a session was written more than a day in its future, nothing is removed before the
+time is given with --now.
+
+Examples:
+  sessions prune --older-than 30d --dry-run
+  sessions prune --older-than 2w --keep 20
+  sessions prune --older-than 52w --now 2026-01-31 --compact")]
+pub(super) struct Prune {
+    /// The age: 12h, 30d, 2w, \"1w 12h\"
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    older_than: Duration,
+    /// Keep so many sessions whatever their age, the most recently active first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keep: usize,
+    /// Only tell what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// The present, as you have checked it: 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    now: Option<i64>,
+    #[command(flatten)]
+    room: Room,
+}
+
+impl Prune {
+    pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        let opened = place.open_as_it_is()?;
+        let mut options = PruneOptions::older_than(self.older_than).with_keep(self.keep);
+        if let Some(now) = self.now {
+            options = options.with_now(now);
+        }
+        let mut written = Ok(());
+        let report = upkeep::prune(opened.store(), &options, self.dry_run, &mut |pruned| match pruned {
+            Pruned::Removed(snapshot) => {
+                let line = print(snapshot, screen);
+                if written.is_ok() {
+                    written = line;
+                }
+            }
+            Pruned::Kept(snapshot, kept) => tell(snapshot, kept),
+        })?;
+        written?;
+        screen.flush()?;
+        let what = if self.dry_run { "would be removed" } else { "were removed" };
+        let kept = if report.kept > 0 { format!("; {} were kept as told above", report.kept) } else { String::new() };
+        note(&format!("{} sessions, {}, {what}{kept}", report.removed, size(report.bytes)));
+        if !self.dry_run {
+            opened.store().flush()?;
+            self.room.give_back(&opened)?;
+        }
+        if report.failed > 0 { Err(Failure::Reported) } else { Ok(()) }
+    }
+}
+
+fn print(snapshot: &Snapshot, screen: &mut Screen) -> io::Result<()> {
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "?".to_owned());
+    let id = visible(snapshot.id.as_str());
+    let written = or_none(snapshot.written_at.map(time::full));
+    let events = or_none(snapshot.event_count.map(|n| n.to_string()));
+    writeln!(screen, "{id}  {written}  {events} events  {}", or_none(snapshot.size_bytes.map(size)))
+}
+
+/// Why a session is kept.
+fn tell(snapshot: &Snapshot, kept: Kept) {
+    let why = match kept {
+        Kept::AgeUnknown => "no write of it was noted: remove it by its id if it is not needed".to_owned(),
+        Kept::Owned(owner) => format!("it is being written by {}", stat::holder(&owner)),
+        Kept::WrittenMeanwhile => "it was written meanwhile".to_owned(),
+        Kept::Failed(error) => return Failure::Store(error).tell(),
+    };
+    note(&format!("kept: {}: {}", visible(snapshot.id.as_str()), visible(&why)));
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    let span: Span = text.parse().map_err(|e| format!("{e}; an age is written as 12h, 30d or 2w"))?;
+    // A month has no length of its own.
+    let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
+    let age = age.map_err(|_| "an age is given in weeks, days and shorter units".to_owned())?;
+    Duration::try_from(age).map_err(|_| "an age is not negative".to_owned())
+}
+
+/// Milliseconds since 1970 of a time, which is the user's own where no zone is given.
+fn moment(text: &str) -> Result<i64, String> {
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment.as_millisecond());
+    }
+    let local: DateTime = text.parse().map_err(|e| format!("{e}; a time is written as 2026-01-31T12:00:00Z"))?;
+    let zoned = local.to_zoned_datetime(TimeZone::system()).map_err(|e| e.to_string())?;
+    Ok(zoned.timestamp().as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_given_in_units_of_a_fixed_length() {
+        for (text, hours) in [("12h", 12), ("30d", 720), ("2w", 336), ("1w 12h", 180), ("0s", 0), ("90 days", 2160)] {
+            assert_eq!(age(text), Ok(Duration::from_secs(hours * 3600)), "{text}");
+        }
+        for refused in ["", "30", "1mo", "1y", "-1d", "1d ago", "x"] {
+            age(refused).expect_err(refused);
+        }
+    }
+
+    #[test]
+    fn a_time_is_given_with_its_zone_or_as_one_of_here() {
+        assert_eq!(moment("2023-11-14T22:13:20Z"), Ok(1_700_000_000_000));
+        assert_eq!(moment("2023-11-15T00:13:20+02:00"), Ok(1_700_000_000_000));
+        let day = moment("2023-11-14").unwrap();
+        assert_eq!(moment("2023-11-14T06:00"), Ok(day + 6 * 3_600_000));
+        for refused in ["", "yesterday", "2023-13-01", "30d"] {
+            moment(refused).expect_err(refused);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `sessions salvage`.
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::place::Place;
+use super::screen::{note, visible};
+use crate::log::SessionId;
+use crate::upkeep;
+
+/// Copy the valid start of a damaged log into a new session
+#[derive(Args)]
+#[command(after_help = "\
+The damaged session stays as it is; remove it once the new one is what you need. Events and header
+are kept byte by byte, but for the id.
+
+Examples:
+  sessions verify
+  sessions salvage fix-login-loop --to fix-login-loop-saved")]
+pub(super) struct Salvage {
+    /// The session
+    #[arg(value_name = "ID")]
+    session: SessionId,
+    /// The id of the new session
+    #[arg(long, value_name = "NEW-ID")]
+    to: SessionId,
+}
+
+impl Salvage {
+    pub(super) fn run(self, place: &Place) -> Result<(), Failure> {
+        let store = place.open()?;
+        let salvaged = upkeep::salvage(&*store, &self.session, &self.to)?;
+        let how = match salvaged.stopped {
+            None => "which is all of them: the log is sound".to_owned(),
+            Some(stop) => {
+                let seq = stop.seq.map(|seq| format!(" at seq {seq}")).unwrap_or_default();
+                let byte = stop.offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default();
+                format!("up to the {}{seq}{byte}: {}; {}", stop.kind, stop.reason, stop.advice)
+            }
+        };
+        let text = format!("{} events were saved as session {:?}, {how}", salvaged.events, salvaged.session);
+        note(&visible(&text));
+        Ok(())
+    }
+}

@@ -1,0 +1,9 @@
+//! What is stored, a bounded part at a time: the sessions of a store, and the events of a log.
+
+mod listed;
+mod log_pages;
+mod pages;
+
+pub(crate) use listed::Listed;
+pub(crate) use log_pages::LogPages;
+pub(crate) use pages::Pages;
