@@ -93,7 +93,7 @@ pub use crate::backend::MemoryStore;
 #[cfg(feature = "jsonl")]
 pub use crate::backend::{Encoding, JsonlOptions, JsonlStore};
 #[cfg(feature = "sqlite")]
-pub use crate::backend::{SqliteOptions, SqliteStore};
+pub use crate::backend::{Journal, SqliteOptions, SqliteStore};
 pub use crate::log::{
     InvalidJson, InvalidRecord, InvalidSessionId, Json, NotLossless, Origin, Seq, SessionEvent, SessionHeader,
     SessionId, SurfaceOp, Vocabulary, payload, text,

@@ -60,7 +60,7 @@ contract_tests!(memory_in_arc, Passing(|| Held::InArc.hold(MemoryStore::new())))
 
 #[cfg(feature = "sqlite")]
 mod sqlite {
-    use session_persistence::SqliteStore;
+    use session_persistence::{Journal, SqliteOptions, SqliteStore};
     use tempfile::TempDir;
 
     use super::*;
@@ -69,15 +69,22 @@ mod sqlite {
     struct File {
         folder: TempDir,
         held: Held,
+        journal: Journal,
     }
 
     impl File {
         fn held(held: Held) -> Self {
-            Self { folder: tempfile::tempdir().expect("a folder for the databases"), held }
+            Self { folder: tempfile::tempdir().expect("a folder for the databases"), held, journal: Journal::Wal }
+        }
+
+        fn in_rollback_mode() -> Self {
+            Self { journal: Journal::Rollback, ..Self::held(Held::Plain) }
         }
 
         fn open(&self, name: &str) -> Store {
-            self.held.hold(SqliteStore::open(self.folder.path().join(name)).expect("the database can be opened"))
+            let options = SqliteOptions::default().with_journal(self.journal);
+            let store = SqliteStore::open_with(self.folder.path().join(name), options);
+            self.held.hold(store.expect("the database can be opened"))
         }
     }
 
@@ -114,6 +121,7 @@ mod sqlite {
     }
 
     contract_tests!(file, File::held(Held::Plain));
+    contract_tests!(file_in_rollback_mode, File::in_rollback_mode());
     contract_tests!(file_in_box, File::held(Held::InBox));
     contract_tests!(file_in_arc, File::held(Held::InArc));
     contract_tests!(memory, Passing(|| Held::Plain.hold(in_memory())));

@@ -108,7 +108,8 @@ fn a_new_store_is_private_and_leaves_nothing_beside_it_when_closed() {
         use std::os::unix::fs::PermissionsExt;
         let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode() & 0o777;
         for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
-            assert_eq!(mode(&entry.unwrap().path()), 0o600);
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path), if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
         }
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert_eq!(mode(&folder.path().join("new")), 0o700);

@@ -21,4 +21,4 @@ pub(crate) use sqlite::sql;
 #[cfg(feature = "sqlite")]
 pub(crate) use sqlite::{DSH_APPLICATION_ID, Mode, SQLITE_APPLICATION_ID, open_read_only};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{SqliteOptions, SqliteStore};
+pub use sqlite::{Journal, SqliteOptions, SqliteStore};

@@ -54,7 +54,8 @@ Examples:
 #[command(name = "sessions", version, max_term_width = 100, after_help = EXAMPLES, subcommand_required = true)]
 struct Cli {
     /// The store: an SQLite file or a folder of log files; sqlite:PATH, jsonl:PATH (zstd) or jsonl+raw:PATH say which a new
-    /// one is [default: $SESSIONS_STORE, else ./sessions.db]
+    /// one is, sqlite+rollback:PATH one without a WAL, for a network disk that one machine alone uses (slower)
+    /// [default: $SESSIONS_STORE, else ./sessions.db]
     #[arg(long, global = true, value_name = "STORE")]
     store: Option<OsString>,
     #[command(subcommand)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 use crate::seam::{Error, SessionPersistence};
-use crate::{BackupReport, CompactReport, Encoding, JsonlOptions, JsonlStore, SqliteStore};
+use crate::{BackupReport, CompactReport, Encoding, Journal, JsonlOptions, JsonlStore, SqliteOptions, SqliteStore};
 
 const DEFAULT: &str = "sessions.db";
 const VARIABLE: &str = "SESSIONS_STORE";
@@ -45,7 +45,9 @@ impl Place {
     /// Opens the store, for what only its own kind can do.
     pub(super) fn open_as_it_is(&self) -> Result<Opened, Failure> {
         Ok(match self.kind() {
-            Kind::Sqlite(path) => Opened::Sqlite(SqliteStore::open_existing(existing(path)?)?),
+            Kind::Sqlite(path, journal) => {
+                Opened::Sqlite(SqliteStore::open_existing_with(existing(path)?, options(journal))?)
+            }
             Kind::Jsonl(path, _) => Opened::Jsonl(JsonlStore::open_existing(existing(path)?)?),
         })
     }
@@ -53,7 +55,9 @@ impl Place {
     /// Opens the store, which must be one of SQLite, and tells its file.
     pub(super) fn open_sqlite(&self) -> Result<(PathBuf, SqliteStore), Failure> {
         match self.kind() {
-            Kind::Sqlite(path) => Ok((path.to_owned(), SqliteStore::open_existing(existing(path)?)?)),
+            Kind::Sqlite(path, journal) => {
+                Ok((path.to_owned(), SqliteStore::open_existing_with(existing(path)?, options(journal))?))
+            }
             Kind::Jsonl(path, _) => Err(unsupported(
                 path,
                 "it is a folder of log files, which have no SQL; copy them into a file of SQLite with `sessions copy`"
@@ -65,7 +69,7 @@ impl Place {
     /// Opens the store, which is made where it is absent.
     pub(super) fn open_or_create(&self) -> Result<Box<dyn SessionPersistence>, Failure> {
         Ok(match self.kind() {
-            Kind::Sqlite(path) => Box::new(SqliteStore::open(path)?),
+            Kind::Sqlite(path, journal) => Box::new(SqliteStore::open_with(path, options(journal))?),
             Kind::Jsonl(path, encoding) => {
                 Box::new(JsonlStore::open_with(path, JsonlOptions { encoding, ..JsonlOptions::default() })?)
             }
@@ -76,7 +80,7 @@ impl Place {
     /// one beside SQLite gives up the locks that SQLite holds on it.
     pub(super) fn owns(&self, path: &Path) -> bool {
         match self.kind() {
-            Kind::Sqlite(store) => ["", "-wal", "-shm", "-journal"].iter().any(|end| {
+            Kind::Sqlite(store, _) => ["", "-wal", "-shm", "-journal"].iter().any(|end| {
                 let mut part = store.as_os_str().to_owned();
                 part.push(end);
                 is_same(path, Path::new(&part))
@@ -93,7 +97,10 @@ impl Place {
         let path = Path::new(&self.name);
         if let Some(name) = self.name.to_str() {
             if let Some(path) = name.strip_prefix("sqlite:") {
-                return Kind::Sqlite(Path::new(path));
+                return Kind::Sqlite(Path::new(path), None);
+            }
+            if let Some(path) = name.strip_prefix("sqlite+rollback:") {
+                return Kind::Sqlite(Path::new(path), Some(Journal::Rollback));
             }
             if let Some(path) = name.strip_prefix("jsonl:") {
                 return Kind::Jsonl(Path::new(path), Encoding::Zstd);
@@ -102,7 +109,7 @@ impl Place {
                 return Kind::Jsonl(Path::new(path), Encoding::Raw);
             }
         }
-        if path.is_dir() { Kind::Jsonl(path, Encoding::default()) } else { Kind::Sqlite(path) }
+        if path.is_dir() { Kind::Jsonl(path, Encoding::default()) } else { Kind::Sqlite(path, None) }
     }
 }
 
@@ -139,9 +146,14 @@ impl Opened {
 
 /// A backend and where its store is.
 enum Kind<'a> {
-    Sqlite(&'a Path),
+    /// With the journal mode that it is to have, where that was said.
+    Sqlite(&'a Path, Option<Journal>),
     /// With how new sessions are stored where there are none yet.
     Jsonl(&'a Path, Encoding),
+}
+
+fn options(journal: Option<Journal>) -> SqliteOptions {
+    SqliteOptions { journal, ..SqliteOptions::default() }
 }
 
 #[cfg(unix)]

@@ -78,6 +78,114 @@ fn a_store_is_named_by_the_call_or_by_the_environment() {
 }
 
 #[test]
+fn a_store_in_rollback_mode_is_named_so_and_keeps_it() {
+    let folder = Folder::new();
+    folder.write("log.jsonl", log("s", 4));
+    folder
+        .run(&["--store", "sqlite+rollback:slow.db", "list"])
+        .failed("UnsupportedStore", &["slow.db", "no such file"]);
+    folder.run(&["--store", "sqlite+rollback:slow.db", "import", "log.jsonl"]).done();
+    folder.run(&["--store", "sqlite:fast.db", "import", "log.jsonl"]).done();
+    let mode = |name: &str| -> String {
+        let database = rusqlite::Connection::open(folder.path(name)).unwrap();
+        database.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((mode("slow.db"), mode("fast.db")), ("delete".to_owned(), "wal".to_owned()));
+    for name in ["sqlite+rollback:slow.db", "slow.db", "sqlite:slow.db", "sqlite+rollback:fast.db"] {
+        assert_eq!(folder.run(&["--store", name, "export", "s"]).done(), log("s", 4), "{name}");
+        assert!(folder.run(&["--store", name, "sql", "select count(*) from session_events"]).done().ends_with("4\n"));
+    }
+    assert_eq!(
+        (mode("slow.db"), mode("fast.db")),
+        ("delete".to_owned(), "wal".to_owned()),
+        "who only looks changes none"
+    );
+    folder.write("other.jsonl", log("t", 1));
+    for name in ["slow.db", "sqlite+rollback:fast.db"] {
+        folder.run(&["--store", name, "import", "other.jsonl"]).done();
+        assert_eq!(folder.run(&["--store", name, "list", "--json"]).done().lines().count(), 2);
+    }
+    assert_eq!((mode("slow.db"), mode("fast.db")), ("delete".to_owned(), "delete".to_owned()));
+    assert_eq!(folder.content().len(), 4, "nothing is left beside them");
+    let help = folder.run(&["--help"]).done();
+    assert!(help.contains("sqlite+rollback:PATH"), "{help}");
+}
+
+/// What a crash of the machine, a full disk or an editor makes of a store: the same error for every command, which names it
+/// and says what to do, and not one byte is changed.
+#[test]
+fn a_broken_store_is_told_by_every_command_and_left_as_it_is() {
+    for (mode, name) in [("sqlite:", "wal.db"), ("sqlite+rollback:", "rollback.db")] {
+        let folder = Folder::new();
+        folder.write("log.jsonl", log("s", 200));
+        let store = format!("{mode}{name}");
+        folder.run(&["--store", &store, "import", "log.jsonl"]).done();
+        let whole = std::fs::read(folder.path(name)).unwrap();
+        let random: Vec<u8> = (0..8192_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+        let broken = [
+            (["not a SQLite database", "not a SQLite database"], [&random[..], &whole[8192..]].concat()),
+            (["malformed", "backup"], whole[..8192].to_vec()),
+            (["the file is empty", "restore a backup"], Vec::new()),
+            (["not a SQLite database", "not a SQLite database"], b"Notes of last week. ".repeat(5000)),
+        ];
+        for (reasons, bytes) in broken {
+            folder.write(name, &bytes);
+            let before = folder.content();
+            let writing: [&[&str]; 3] = [&["import", "log.jsonl"], &["demo"], &["copy", "--to", "new.db"]];
+            for command in READING.iter().chain(&writing) {
+                let run = folder.run(&[&["--store", &store], *command].concat());
+                assert!(run.out.is_empty(), "{store} {command:?}");
+                run.failed("UnsupportedStore", &[name, reasons[0], reasons[1]]);
+                assert!(folder.content() == before, "{store} {command:?}");
+            }
+        }
+    }
+}
+
+/// Where nothing can be written every command that reads does, and those that write say why not.
+#[cfg(unix)]
+#[test]
+fn a_store_that_cannot_be_written_is_read_by_every_command() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("mounted")).unwrap();
+    let mount = |how: &[&str]| {
+        let run = std::process::Command::new("mount").args(how).arg(folder.path("mounted")).output();
+        run.is_ok_and(|run| run.status.success())
+    };
+    if !mount(&["-t", "tmpfs", "-o", "size=32m", "none"]) {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    struct Unmount(std::path::PathBuf);
+    impl Drop for Unmount {
+        fn drop(&mut self) {
+            let run = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+            assert!(run.is_ok_and(|run| run.success()) || std::thread::panicking());
+        }
+    }
+    let _unmount = Unmount(folder.path("mounted"));
+    folder.write("log.jsonl", log("s", 4));
+    for store in ["sqlite:mounted/wal.db", "sqlite+rollback:mounted/rollback.db"] {
+        folder.run(&["--store", store, "import", "log.jsonl"]).done();
+    }
+    assert!(mount(&["-o", "remount,ro"]));
+    folder.write("other.jsonl", log("t", 1));
+    let before = folder.content();
+    for store in ["sqlite:mounted/wal.db", "sqlite+rollback:mounted/rollback.db"] {
+        for command in READING {
+            assert!(!folder.run(&[&["--store", store], command].concat()).done().is_empty(), "{store} {command:?}");
+        }
+        assert_eq!(folder.run(&["--store", store, "export", "s"]).done(), log("s", 4), "{store}");
+        let path = store.split_once(':').unwrap().1;
+        folder.run(&["--store", store, "import", "other.jsonl"]).failed("StorageReadOnly", &[path]);
+        folder
+            .run(&["--store", "mounted/new.db", "import", "other.jsonl"])
+            .failed("StorageReadOnly", &["mounted/new.db"]);
+        assert!(folder.content() == before, "{store}");
+    }
+}
+
+#[test]
 fn a_folder_is_a_store_of_log_files() {
     let folder = Folder::new();
     folder.write("log.jsonl", log("s", 3));

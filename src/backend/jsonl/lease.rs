@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::runtime::Process;
 use super::disk::Disk;
 use super::lock::Lock;
 use super::log_file::{LogFile, Tail};
@@ -9,6 +10,8 @@ use super::memo::Slot;
 
 /// The ownership of a session.
 pub(super) struct Lease {
+    /// A process that is forked gets the lease as well, and has no part in it.
+    process: Process,
     disk: Arc<dyn Disk>,
     /// The log that it stands for. Its lock is held there.
     pub(super) log: Arc<LogFile>,
@@ -21,12 +24,15 @@ impl Lease {
     /// The lease of a log that ends with `tail`.
     pub(super) fn new(disk: Arc<dyn Disk>, log: Arc<LogFile>, lock: Lock, slot: Arc<Slot>, tail: Tail) -> Self {
         log.begin(lock, tail.range.start);
-        Self { disk, log, slot, tail }
+        Self { process: Process::current(), disk, log, slot, tail }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            return;
+        }
         if self.tail.is_ours
             && let Some(known) = &mut *self.slot.lock()
         {

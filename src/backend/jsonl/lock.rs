@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::runtime::{MAX_RECORD, read_record, write_record};
+use super::super::runtime::{MAX_RECORD, Process, read_record, write_record};
 use super::disk::{Disk, DiskFile, Identity};
 use super::failure::Context;
 use super::files::guard;
@@ -30,6 +30,8 @@ const CREATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The locked file of a session, with a record of who has it; emptied and unlocked when it is dropped.
 pub(super) struct Lock {
+    /// A process that is forked gets the lock as well, and would give it up for both.
+    process: Process,
     file: Box<dyn DiskFile>,
     path: PathBuf,
     identity: Identity,
@@ -80,7 +82,8 @@ impl Lock {
 
     fn with_record(file: Box<dyn DiskFile>, path: PathBuf, identity: Identity) -> Self {
         let record = write_record(&Holder::this_process());
-        let lock = Self { file, path, identity, record, expected: Mutex::default(), is_lost: AtomicBool::new(false) };
+        let (process, expected, is_lost) = (Process::current(), Mutex::default(), AtomicBool::new(false));
+        let lock = Self { process, file, path, identity, record, expected, is_lost };
         lock.leave_record(&mut guard(&lock.expected));
         lock
     }
@@ -130,6 +133,9 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            return;
+        }
         // Emptied while it is still locked, so that one look at its size tells that nobody has it. What somebody else wrote
         // over it is somebody else's.
         let emptied = match self.has_record() {

@@ -49,6 +49,7 @@ impl<S: Storage> Core<S> {
     }
 
     fn check_open(&self, operation: &'static str) -> Result<()> {
+        self.shared.process.check(Some(self.id()))?;
         if self.state().closed {
             return Err(Error::HandleClosed { session: self.id().clone(), operation });
         }
@@ -225,6 +226,7 @@ impl<S: Storage> SessionHandle for Handle<S> {
     }
 
     fn close(&self) -> Result<()> {
+        self.0.shared.process.check(Some(self.id()))?;
         self.0.close();
         Ok(())
     }
@@ -232,6 +234,8 @@ impl<S: Storage> SessionHandle for Handle<S> {
 
 impl<S: Storage> Drop for Handle<S> {
     fn drop(&mut self) {
-        self.0.close();
+        if self.0.shared.process.is_current() {
+            self.0.close();
+        }
     }
 }

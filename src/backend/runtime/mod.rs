@@ -3,11 +3,14 @@
 
 mod claims;
 mod handle;
+mod process;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod record;
 mod storage;
 mod store;
 
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+pub(crate) use process::Process;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) use record::{MAX_RECORD, read_record, write_record};
 pub(crate) use storage::{Listed, Slice, Storage, Stored};

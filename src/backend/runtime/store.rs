@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::claims::Claims;
 use super::handle::{Core, Handle, Place, State};
+use super::process::Process;
 use super::{Listed, Storage, Stored};
 use crate::log::{SessionHeader, SessionId, Vocabulary};
 use crate::seam::{
@@ -18,6 +19,8 @@ pub(crate) struct Runtime<S: Storage> {
 }
 
 pub(super) struct Shared<S: Storage> {
+    /// The process in which the store was opened.
+    pub(super) process: Process,
     pub(super) storage: S,
     pub(super) vocabulary: Vocabulary,
     pub(super) claims: Claims<S>,
@@ -29,6 +32,7 @@ impl<S: Storage> Runtime<S> {
     pub(crate) fn new(storage: S, vocabulary: Vocabulary) -> Self {
         Self {
             shared: Arc::new(Shared {
+                process: Process::current(),
                 storage,
                 vocabulary,
                 claims: Claims::new(),
@@ -41,7 +45,14 @@ impl<S: Storage> Runtime<S> {
         &self.shared.storage
     }
 
+    /// The same, to be used, and not by a forked process.
+    pub(crate) fn own_storage(&self) -> Result<&S> {
+        self.shared.process.check(None)?;
+        Ok(&self.shared.storage)
+    }
+
     pub(crate) fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
+        self.shared.process.check(Some(header.id()))?;
         let inherited = checks::check_create(header, options)?;
         // The look-up happens under the lock: of two creators one claims the id, and the other sees it claimed.
         let mut claims = self.shared.claims.lock();
@@ -56,6 +67,7 @@ impl<S: Storage> Runtime<S> {
     }
 
     pub(crate) fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
+        self.shared.process.check(Some(id))?;
         match options.access() {
             Access::Read => {
                 if let Some(pending) = self.shared.claims.lock().pending(id).cloned() {
@@ -117,6 +129,7 @@ impl<S: Storage> Runtime<S> {
     }
 
     pub(crate) fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
+        self.shared.process.check(Some(id))?;
         let vocabulary = &self.shared.vocabulary;
         let pending = self.shared.claims.lock().pending(id).map(|p| p.snapshot(vocabulary));
         let snapshot = match pending {
@@ -127,6 +140,7 @@ impl<S: Storage> Runtime<S> {
     }
 
     pub(crate) fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
+        self.shared.process.check(None)?;
         let after = query.position()?;
         let vocabulary = &self.shared.vocabulary;
         let pending: Vec<_> = self.shared.claims.lock().all_pending().map(|p| p.snapshot(vocabulary)).collect();
@@ -155,6 +169,7 @@ impl<S: Storage> Runtime<S> {
     }
 
     pub(crate) fn flush(&self) -> Result<()> {
+        self.shared.process.check(None)?;
         let writers = self.shared.claims.lock().writers();
         let mut failures: Vec<_> = writers.iter().filter_map(|core| core.join_flush().err()).collect();
         // A store that was only read has nothing to flush, and may stand where nothing can be written.
@@ -168,6 +183,7 @@ impl<S: Storage> Runtime<S> {
     }
 
     pub(crate) fn remove(&self, id: &SessionId) -> Result<bool> {
+        self.shared.process.check(Some(id))?;
         // An id without a session is never seen as claimed.
         self.shared.claims.lock().check_free(id)?;
         if self.shared.storage.stat(id, &self.shared.vocabulary)?.is_none() {
@@ -234,7 +250,7 @@ macro_rules! store_over_runtime {
                 self.runtime.remove(id)
             }
             fn check_storage(&self, found: &mut dyn FnMut($crate::seam::Fault)) -> $crate::seam::Result<()> {
-                $crate::backend::runtime::Storage::inspect(self.runtime.storage(), found)
+                $crate::backend::runtime::Storage::inspect(self.runtime.own_storage()?, found)
             }
         }
     };

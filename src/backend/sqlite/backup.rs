@@ -1,14 +1,19 @@
 //! A backup: the whole store as it is at one moment, in another file.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode};
 
 use super::super::report::BackupReport;
+use super::connections::Reading;
 use super::failure::Context;
-use super::{Database, SqliteStore, absolute, connection, schema};
+use super::journal::Journal;
+use super::side_files::beside;
+use super::visit::Visitor;
+use super::{Database, SqliteStore, absolute, connection, file_system, schema};
 use crate::private;
 use crate::seam::{Error, Result};
 
@@ -30,19 +35,21 @@ impl SqliteStore {
     /// that holds other events than it counts, of which [`upkeep::verify`](crate::upkeep::verify()) tells more.
     /// `StoreBusy`, and for the file: `StorageFull`, `StorageReadOnly`, `Io`. Nothing of the backup is left then.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<BackupReport> {
-        let database = self.runtime.storage();
+        let database = self.runtime.own_storage()?;
         let to = absolute(to.as_ref())?;
         let target = Context::store(&to);
         let folder = to.parent().unwrap_or(Path::new("/"));
         refuse_parts(database, &to, folder)?;
         refuse_taken(&to, &target)?;
+        let journal = database.journal()?;
+        file_system::remote_wal(&to, Some(journal), &target)?;
 
         // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file. Its
         // mode is that of a private file from the start.
         let file = tempfile::Builder::new().prefix(".sessions-").suffix(".part").tempfile_in(folder);
         let draft = Draft { path: Some(file.map_err(|e| target.io("making", e))?.into_temp_path()) };
         database.copy_into(draft.path(), &target)?;
-        let report = database.check_copy(draft.path(), &target)?;
+        let report = database.check_copy(draft.path(), journal, &target)?;
         let written = File::options().write(true).open(draft.path()).and_then(|file| file.sync_all());
         written.map_err(|e| target.io("writing", e))?;
         refuse_taken(&to, &target)?;
@@ -60,7 +67,7 @@ impl Database {
     fn copy_into(&self, draft: &Path, target: &Context<'_>) -> Result<()> {
         let source = self.context();
         let name = ToSqlOutput::Borrowed(ValueRef::Text(draft.as_os_str().as_encoded_bytes()));
-        let copy = |connection: &Connection| match connection.execute("VACUUM INTO ?1", [name]) {
+        let copy = |connection: &Connection| match connection.execute("VACUUM INTO ?1", [&name]) {
             Ok(_) => Ok(()),
             // Who is at fault is told by the failure alone: the two files are used by one statement.
             Err(e) => match e.sqlite_error_code() {
@@ -70,10 +77,11 @@ impl Database {
                 _ => Err(target.sqlite(e)),
             },
         };
-        if self.readers.is_none() {
-            return self.write(&source, |writer| copy(writer.connection()));
+        match self.connections.reading {
+            Reading::Writer => return self.write(&source, |writer| copy(writer.connection())),
+            Reading::Visit(_) => return self.copy_visited(copy),
+            Reading::Pool(_) => self.check_in_place()?,
         }
-        self.check_in_place()?;
         // A connection of its own: those that read may not write, and the one that writes is not to be kept waiting.
         let connection = connection::open(&self.path, self.busy_timeout).map_err(|e| source.sqlite(e))?;
         schema::check_connection(&connection, &source)?;
@@ -81,12 +89,34 @@ impl Database {
         connection.close().map_err(|(_, e)| source.sqlite(e))
     }
 
+    /// Copies a store that this process cannot write.
+    fn copy_visited(&self, copy: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
+        let source = self.context();
+        self.check_in_place()?;
+        let visitor = Visitor::connect(&self.path, self.busy_timeout, &source)?;
+        copy(&visitor.connection)?;
+        // Read without a lock, it may be of two states.
+        if visitor.is_unchanged(&self.path, &source)? { Ok(()) } else { Err(source.busy()) }
+    }
+
+    /// The mode of the database, which its backup has too.
+    fn journal(&self) -> Result<Journal> {
+        let context = self.context();
+        match &self.connections.reading {
+            Reading::Writer => Ok(Journal::Wal),
+            Reading::Visit(visit) => Ok(visit.journal()),
+            Reading::Pool(readers) => {
+                readers.with(&context, |connection| Journal::of(connection).map_err(|e| context.sqlite(e)))
+            }
+        }
+    }
+
     /// Makes a store of the copy, and checks that it is whole and that of this store.
-    fn check_copy(&self, draft: &Path, target: &Context<'_>) -> Result<BackupReport> {
+    fn check_copy(&self, draft: &Path, journal: Journal, target: &Context<'_>) -> Result<BackupReport> {
         let failed = |e| target.sqlite(e);
         let copy = connection::open(draft, self.busy_timeout).map_err(failed)?;
         schema::check_connection(&copy, target)?;
-        connection::set_wal(&copy, target)?;
+        journal.set(&copy, Duration::ZERO, target)?;
         let checked: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
         if checked != "ok" {
             return Err(self.unsound(format!("SQLite finds its copy malformed: {checked}")));
@@ -123,7 +153,7 @@ impl Database {
 
 /// Refuses the files and folders that the store is made of, and names whose own side files would be those.
 fn refuse_parts(database: &Database, to: &Path, folder: &Path) -> Result<()> {
-    if database.readers.is_none() {
+    if database.is_in_memory() {
         return Ok(());
     }
     let Some(name) = to.file_name() else { return Err(refused(to, "it names no file")) };
@@ -160,12 +190,6 @@ fn is_there(path: &Path, target: &Context<'_>) -> Result<bool> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(target.io("looking at", e)),
     }
-}
-
-fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 fn taken(to: &Path) -> Error {

@@ -19,7 +19,7 @@ impl SqliteStore {
     /// `StoreBusy` when another program uses the store, whose room then is given back by a later call, or by SQLite
     /// itself once that program is done; `StorageFull` without room for a second copy; `StorageReadOnly`, `Io`.
     pub fn compact(&self) -> Result<CompactReport> {
-        let database = self.runtime.storage();
+        let database = self.runtime.own_storage()?;
         let context = database.context();
         database.write(&context, |writer| compact(writer.connection(), &context))
     }

@@ -1,7 +1,8 @@
 //! Connections: one way to set one up, and a pool of those that read.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use r2d2::{ManageConnection, Pool};
@@ -9,7 +10,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use scheduled_thread_pool::ScheduledThreadPool;
 
+use super::super::runtime::Process;
 use super::failure::Context;
+use super::journal::Journal;
+use super::look::{Look, keep_wal};
 use super::schema;
 use crate::seam::Result;
 
@@ -22,10 +26,18 @@ const TURN: Duration = Duration::from_secs(60);
 
 /// The one thread in which the pools of all stores of the process work; each would start three of its own.
 fn opening_thread() -> Arc<ScheduledThreadPool> {
-    static THREAD: LazyLock<Arc<ScheduledThreadPool>> = LazyLock::new(|| {
-        Arc::new(ScheduledThreadPool::builder().num_threads(1).thread_name_pattern("sessions-readers").build())
-    });
-    THREAD.clone()
+    static THREAD: Mutex<Option<(Process, Arc<ScheduledThreadPool>)>> = Mutex::new(None);
+    let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((process, thread)) = &*thread
+        && process.is_current()
+    {
+        return thread.clone();
+    }
+    let started =
+        Arc::new(ScheduledThreadPool::builder().num_threads(1).thread_name_pattern("sessions-readers").build());
+    // A forked process has no such thread, only what is known of its parent's.
+    std::mem::forget(thread.replace((Process::current(), started.clone())));
+    started
 }
 
 /// How long a store that is dropped waits for its reading connections to close.
@@ -33,7 +45,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 /// The connections that read.
 pub(super) struct Readers {
-    pool: Pool<Reading>,
+    pool: RwLock<Pool<Reading>>,
     reading: Reading,
     // Dropped behind the pool.
     _closing: Closing,
@@ -46,6 +58,15 @@ struct Open {
     closed: Condvar,
 }
 
+impl Open {
+    /// Waits until there is none, for so long at most; whether there is none.
+    fn wait_for_none(&self, patience: Duration) -> bool {
+        let open = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = self.closed.wait_timeout_while(open, patience, |open| *open > 0);
+        !closed.is_ok_and(|(_, waited)| waited.timed_out())
+    }
+}
+
 /// Waits, when it is dropped, until no reading connection is open. The pool works in a thread of its own too, and the last
 /// thread to know the pool closes what it holds: without the wait the process may end before SQLite has put away the
 /// files beside the database.
@@ -53,9 +74,7 @@ struct Closing(Arc<Open>);
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        let open = self.0.count.lock().unwrap_or_else(PoisonError::into_inner);
-        let closed = self.0.closed.wait_timeout_while(open, CLOSING, |open| *open > 0);
-        if closed.is_ok_and(|(_, waited)| waited.timed_out()) {
+        if !self.0.wait_for_none(CLOSING) {
             log::warn!("reading connections are still open after {CLOSING:?}");
         }
     }
@@ -63,9 +82,20 @@ impl Drop for Closing {
 
 /// A connection that reads.
 pub(super) struct Reader {
-    pub(super) connection: Connection,
+    connection: Connection,
+    is_overwritten: Arc<AtomicBool>,
     // Dropped behind the connection.
     _counted: Counted,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if self.is_overwritten.load(Ordering::Acquire)
+            && let Err(e) = keep_wal(&self.connection)
+        {
+            log::warn!("the WAL of a file that was written over may be copied into it: {e}");
+        }
+    }
 }
 
 struct Counted(Arc<Open>);
@@ -85,28 +115,34 @@ impl Drop for Counted {
 }
 
 impl Readers {
-    /// Opens the first one, so that what is wrong with the database is told here and not at the first call.
-    pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
-        let reading = Reading { path: path.to_owned(), busy_timeout, open: Arc::default() };
-        let first = reading.open().map_err(|e| Context::store(path).sqlite(e))?;
-        schema::check_connection(&first.connection, &Context::store(path))?;
-        first
-            .connection
-            .query_row("SELECT store_id FROM store", [], |_| Ok(()))
-            .map_err(|e| Context::store(path).sqlite(e))?;
-        let pool = Pool::builder()
-            .max_size(MAX_READERS)
-            .min_idle(Some(0))
-            .test_on_check_out(false)
-            .connection_timeout(TURN)
-            .thread_pool(opening_thread())
-            .build_unchecked(reading.clone());
+    /// Opens the first one, so that what is wrong with the database is told here and not at the first call. Once the file
+    /// `is_overwritten`, none of them copies the WAL into it.
+    pub(super) fn open(
+        look: Look,
+        path: &Path,
+        busy_timeout: Duration,
+        is_overwritten: &Arc<AtomicBool>,
+    ) -> Result<Self> {
+        let context = Context::store(path);
+        let is_overwritten = is_overwritten.clone();
+        let reading = Reading { path: path.to_owned(), busy_timeout, open: Arc::default(), is_overwritten };
+        let first = reading.open().map_err(|e| context.sqlite(e))?;
+        // The last connection puts the files beside the database away, which the one that looked does not.
+        drop(look);
+        let connection = &first.connection;
+        if connection.is_readonly(rusqlite::MAIN_DB).map_err(|e| context.sqlite(e))? {
+            return Err(context.read_only("SQLite could open it for reading only"));
+        }
+        schema::check_connection(connection, &context)?;
+        connection.query_row("SELECT store_id FROM store", [], |_| Ok(())).map_err(|e| context.sqlite(e))?;
+        let pool = RwLock::new(reading.pool());
         Ok(Self { pool, _closing: Closing(reading.open.clone()), reading })
     }
 
     /// Runs `work` on a connection that no other thread uses meanwhile.
     pub(super) fn with<T>(&self, context: &Context<'_>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let mut place = self.pool.get().map_err(|timeout| crate::seam::Error::StoreBusy {
+        let pool = self.pool.read().unwrap_or_else(PoisonError::into_inner);
+        let mut place = pool.get().map_err(|timeout| crate::seam::Error::StoreBusy {
             session: None,
             store: self.reading.path.display().to_string(),
             source: Some(timeout.into()),
@@ -117,6 +153,30 @@ impl Readers {
         };
         work(&reader.connection)
     }
+
+    /// Runs `work` while none of them is open.
+    pub(super) fn closed_for<T>(&self, context: &Context<'_>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut pool = self.pool.write().unwrap_or_else(PoisonError::into_inner);
+        *pool = self.reading.pool();
+        if self.reading.open.wait_for_none(self.reading.busy_timeout) { work() } else { Err(context.busy()) }
+    }
+
+    /// Closes those that a forked process has of its parent, unless that was using one of them; whether that could be done.
+    pub(super) fn let_go(&self) -> bool {
+        let (Ok(pool), Ok(open)) = (self.pool.try_read(), self.reading.open.count.try_lock().map(|open| *open)) else {
+            return false;
+        };
+        let mut places: Vec<_> = std::iter::from_fn(|| pool.try_get()).take(MAX_READERS as usize).collect();
+        let idle: Vec<_> = places.iter_mut().filter_map(|place| place.take()).collect();
+        // Given back, the places would be found again.
+        std::mem::forget(places);
+        let is_all = idle.len() as u64 == open;
+        let is_let_go = is_all && idle.iter().all(|reader| keep_wal(&reader.connection).is_ok());
+        if !is_let_go {
+            std::mem::forget(idle);
+        }
+        is_let_go
+    }
 }
 
 /// Opens connections.
@@ -125,12 +185,24 @@ pub(super) struct Reading {
     path: PathBuf,
     busy_timeout: Duration,
     open: Arc<Open>,
+    is_overwritten: Arc<AtomicBool>,
 }
 
 impl Reading {
+    fn pool(&self) -> Pool<Self> {
+        Pool::builder()
+            .max_size(MAX_READERS)
+            .min_idle(Some(0))
+            .test_on_check_out(false)
+            .connection_timeout(TURN)
+            .thread_pool(opening_thread())
+            .build_unchecked(self.clone())
+    }
+
     fn open(&self) -> Result<Reader, rusqlite::Error> {
         let counted = Counted::new(&self.open);
-        Ok(Reader { connection: open_reading(&self.path, self.busy_timeout)?, _counted: counted })
+        let connection = open_reading(&self.path, self.busy_timeout)?;
+        Ok(Reader { connection, is_overwritten: self.is_overwritten.clone(), _counted: counted })
     }
 }
 
@@ -161,13 +233,21 @@ pub(super) fn open_reading(path: &Path, busy_timeout: Duration) -> Result<Connec
     Ok(connection)
 }
 
-/// Opens the one connection that writes.
-pub(super) fn open_writer(path: &Path, busy_timeout: Duration, context: &Context<'_>) -> Result<Connection> {
+/// Opens the one connection that writes, and switches the database to the mode that is wanted; which mode it is in.
+pub(super) fn open_writer(
+    path: &Path,
+    journal: Option<Journal>,
+    busy_timeout: Duration,
+    context: &Context<'_>,
+) -> Result<(Connection, Journal)> {
     let connection = open(path, busy_timeout).map_err(|e| context.sqlite(e))?;
     schema::check_connection(&connection, context)?;
-    set_wal(&connection, context)?;
+    if let Some(journal) = journal {
+        journal.set(&connection, busy_timeout, context)?;
+    }
+    let journal = Journal::of(&connection).map_err(|e| context.sqlite(e))?;
     set_up_writer(&connection).map_err(|e| context.sqlite(e))?;
-    Ok(connection)
+    Ok((connection, journal))
 }
 
 /// What a writing connection needs beside what all have.
@@ -186,18 +266,4 @@ pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, ru
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
-}
-
-/// Switches a database to WAL mode and reads the mode back: SQLite answers a refusal with the mode that it keeps.
-pub(super) fn set_wal(connection: &Connection, context: &Context<'_>) -> Result<()> {
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .map_err(|e| context.sqlite(e))?;
-    if mode != "wal" {
-        return Err(context.unsupported(
-            format!("the file system does not take WAL mode, SQLite keeps {mode:?}; move the store to a local disk"),
-            None,
-        ));
-    }
-    Ok(())
 }

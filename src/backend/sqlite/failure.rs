@@ -65,6 +65,12 @@ impl<'a> Context<'a> {
         Error::StoreBusy { session: self.session.clone(), store: self.store.display().to_string(), source: None }
     }
 
+    /// The store cannot be written, and what was asked for cannot be had without.
+    pub(super) fn read_only(&self, reason: impl Into<Source>) -> Error {
+        let (session, store) = (self.session.clone(), self.store.display().to_string());
+        Error::StorageReadOnly { session, store, source: Some(reason.into()) }
+    }
+
     pub(super) fn io(&self, operation: &str, error: std::io::Error) -> Error {
         let store = self.store.display().to_string();
         let session = self.session.clone();
@@ -75,6 +81,10 @@ impl<'a> Context<'a> {
             }
             _ => Error::Io { session, operation: format!("{operation} {store}"), source: error.into() },
         }
+    }
+
+    pub(super) fn invalid(&self, reason: impl Into<String>) -> Error {
+        Error::InvalidArgument { session: self.session.clone(), reason: reason.into() }
     }
 
     pub(super) fn unsupported(&self, reason: impl Into<String>, source: Option<Source>) -> Error {

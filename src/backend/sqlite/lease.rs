@@ -6,7 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::super::runtime::{MAX_RECORD, read_record, write_record};
+use super::super::runtime::{MAX_RECORD, Process, read_record, write_record};
 use super::failure::Context;
 use super::patience::pause;
 use crate::log::SessionId;
@@ -36,6 +36,8 @@ impl Lease {
 struct Lock {
     file: File,
     path: PathBuf,
+    /// A process that is forked gets the lock as well, and would give it up for both.
+    process: Process,
 }
 
 /// Where the lock of each session stands: a folder beside the database, one file a session that is being written.
@@ -80,7 +82,7 @@ impl Locks {
             }
             // Only a file that is in its place becomes a lock, which is removed when it is given up: another one's never is.
             if is_in_place(&file, &path).map_err(|e| context.io("looking at a lock of", e))? {
-                let lock = Lock { file, path };
+                let lock = Lock { file, path, process: Process::current() };
                 lock.leave_record();
                 return Ok(Lease { fence: 0, _lock: Some(lock) });
             }
@@ -174,6 +176,9 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            return;
+        }
         // Removed while it is still locked: whoever has it open already finds that it is no longer in its place. One that
         // somebody else put there is another writer's.
         let removed = is_in_place(&self.file, &self.path)

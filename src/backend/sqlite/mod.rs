@@ -6,24 +6,32 @@ mod change;
 mod commits;
 mod compaction;
 mod connection;
+mod connections;
+mod creation;
 mod failure;
+mod file_system;
+mod in_place;
 mod inspection;
+mod journal;
 mod lease;
+mod look;
 mod migration;
 mod patience;
 mod reader;
 mod row;
 mod schema;
 mod session_row;
+mod side_files;
 #[cfg(feature = "cli")]
 pub(crate) mod sql;
 mod turnstile;
 mod uri;
+mod visit;
 mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -31,17 +39,22 @@ use rusqlite::Connection;
 use self::change::{Change, Done};
 use self::commits::Commits;
 use self::connection::Readers;
+use self::connections::{Connections, Reading};
 use self::failure::Context;
+use self::in_place::{InPlace, Stamp};
+pub use self::journal::Journal;
 use self::lease::{Lease, Locks};
+use self::look::Look;
 use self::reader::Numbered;
 use self::row::SessionKey;
 pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
 pub(crate) use self::schema::DSH_APPLICATION_ID;
 pub(crate) use self::uri::{Mode, open_read_only};
+use self::visit::Visit;
 use self::writer::Writer;
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Fault, ListOrder, Position, Result, SeqRange, Snapshot};
+use crate::seam::{Durability, Error, Fault, ListOrder, Position, Result, SeqRange, Snapshot};
 
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
@@ -64,7 +77,12 @@ pub struct SqliteStore {
 pub struct SqliteOptions {
     /// What the host can interpret. Default: [`Vocabulary::v3`].
     pub vocabulary: Vocabulary,
-    /// What an acknowledged append survives. Default: [`Durability::OnFlush`].
+    /// How the database keeps a commit whole. Default: as it does already, and [`Journal::Wal`] in a new one. A store that is
+    /// in another mode is switched to this one when it is first written, and keeps it; as long as it is only read it stays
+    /// as it is.
+    pub journal: Option<Journal>,
+    /// What an acknowledged append survives. Default: [`Durability::OnFlush`]. In [`Journal::Rollback`] mode every append
+    /// survives a loss of power.
     pub durability: Durability,
     /// How long to wait for another program before `StoreBusy`. Default: 5 seconds.
     pub busy_timeout: Duration,
@@ -77,6 +95,7 @@ impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
             vocabulary: Vocabulary::default(),
+            journal: None,
             durability: Durability::default(),
             busy_timeout: Duration::from_secs(5),
             max_event_bytes: Self::MAX_EVENT_BYTES,
@@ -89,6 +108,13 @@ impl SqliteOptions {
     #[must_use]
     pub fn with_vocabulary(mut self, vocabulary: Vocabulary) -> Self {
         self.vocabulary = vocabulary;
+        self
+    }
+
+    /// The same options with a journal mode that a new store gets, and another one when it is written.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Journal) -> Self {
+        self.journal = Some(journal);
         self
     }
 
@@ -136,7 +162,7 @@ impl SqliteStore {
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         let path = &absolute(path.as_ref())?;
         if !path.try_exists().map_err(|e| Context::store(path).io("looking for the store", e))? {
-            schema::create_file(path)?;
+            creation::create_file(path, options.journal.unwrap_or(Journal::Wal))?;
         }
         Self::open_existing_with(path, options)
     }
@@ -158,20 +184,15 @@ impl SqliteStore {
     pub fn open_existing_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         // A connection that is opened later must find the same file, whatever the working folder is by then.
         let path = &absolute(path.as_ref())?;
-        if schema::check_file(path)? != schema::VERSION {
-            migration::migrate(path, options.busy_timeout)?;
-        }
+        look::check_file(path)?;
         // SQLite puts its files beside the one that a link leads to, and locks that stood elsewhere would lock nobody out.
         let path = &path.canonicalize().map_err(|e| Context::store(path).io("finding", e))?;
-        let identity = Identity::of(path).map_err(|e| Context::store(path).io("looking at", e))?;
-        let readers = Readers::open(path, options.busy_timeout)?;
         let database = Database {
-            path: path.to_owned(),
-            identity,
             locks: Locks::beside(path),
-            readers: Some(readers),
+            connections: connect(path, &options)?,
+            path: path.to_owned(),
             commits: Commits::default(),
-            writer: Mutex::new(None),
+            journal: options.journal,
             durability: options.durability,
             busy_timeout: options.busy_timeout,
             max_event_bytes: options.max_event_bytes.min(SqliteOptions::MAX_EVENT_BYTES),
@@ -198,11 +219,10 @@ impl SqliteStore {
         let writer = Writer::in_memory(&Context::store(&path))?;
         let database = Database {
             path,
-            identity: None,
             locks: Locks::none(),
-            readers: None,
+            connections: Connections::in_memory(writer),
             commits: Commits::default(),
-            writer: Mutex::new(Some(writer)),
+            journal: None,
             durability: options.durability,
             busy_timeout: options.busy_timeout,
             max_event_bytes: options.max_event_bytes.min(SqliteOptions::MAX_EVENT_BYTES),
@@ -217,6 +237,35 @@ impl std::fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SqliteStore").field("path", &self.runtime.storage().path).finish_non_exhaustive()
     }
+}
+
+/// Opens what reads the database in an existing file, once that is known to be a store.
+fn connect(path: &Path, options: &SqliteOptions) -> Result<Arc<Connections>> {
+    let context = Context::store(path);
+    let looking = |e| context.io("looking at", e);
+    let file = Stamp::of(path).map_err(looking)?;
+    Connections::let_inherited_go(file.and_then(|file| file.identity), &context)?;
+    let look = Look::at(path, options.journal, options.busy_timeout)?;
+    let in_place = InPlace::of(path).map_err(looking)?;
+    if !look.is_writable {
+        look.check_version(&context)?;
+        return Ok(Connections::of(in_place, Reading::Visit(Visit::open(path, options.busy_timeout)?)));
+    }
+    if look.must_leave_wal {
+        journal::leave_wal_alone(path, options.busy_timeout, &context)?;
+    }
+    if look.version != schema::VERSION {
+        migration::migrate(path, options.busy_timeout)?;
+    }
+    let is_wal = look.journal == Journal::Wal;
+    let readers = match Readers::open(look, path, options.busy_timeout, in_place.is_overwritten()) {
+        Ok(readers) => Reading::Pool(readers),
+        // That it may be written is what the system says, and not always so.
+        Err(Error::StorageReadOnly { .. }) => Reading::Visit(Visit::open(path, options.busy_timeout)?),
+        Err(other) => return Err(other),
+    };
+    let in_place = if is_wal { in_place.watched().map_err(looking)? } else { in_place };
+    Ok(Connections::of(in_place, readers))
 }
 
 /// The absolute form of a path, and no name that SQLite would take for something else than a file.
@@ -235,43 +284,15 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|e| context.io("finding", e))
 }
 
-/// Which file a path names.
-#[derive(PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    #[cfg(unix)]
-    fn of(path: &Path) -> std::io::Result<Option<Self>> {
-        use std::os::unix::fs::MetadataExt;
-        match std::fs::metadata(path) {
-            Ok(found) => Ok(Some(Self { device: found.dev(), inode: found.ino() })),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// Elsewhere a file that is open can be neither replaced nor removed.
-    #[cfg(not(unix))]
-    fn of(_: &Path) -> std::io::Result<Option<Self>> {
-        Ok(None)
-    }
-}
-
 /// One database: many readers, one writer.
 struct Database {
     path: PathBuf,
-    /// Which file it was when it was opened.
-    identity: Option<Identity>,
     locks: Locks,
-    /// None for a database in memory, which belongs to its one connection.
-    readers: Option<Readers>,
+    connections: Arc<Connections>,
     /// Who waits for the writer.
     commits: Commits,
-    /// Opened by the first write: a visit that only reads needs no lock for writing.
-    writer: Mutex<Option<Writer>>,
+    /// The mode that it is switched to when it is written; nothing where it keeps its own.
+    journal: Option<Journal>,
     durability: Durability,
     busy_timeout: Duration,
     max_event_bytes: usize,
@@ -282,35 +303,35 @@ impl Database {
         Context::store(&self.path)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Runs `work` in one view of the database.
-    fn read<T>(&self, context: &Context<'_>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, context: &Context<'_>, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
         let in_view = |connection: &Connection| {
             let view = connection.unchecked_transaction().map_err(|e| context.sqlite(e))?;
             work(&view)
         };
         self.check_in_place()?;
-        match &self.readers {
-            Some(readers) => readers.with(context, in_view),
-            None => self.write(context, |writer| in_view(writer.connection())),
+        match &self.connections.reading {
+            Reading::Pool(readers) => readers.with(context, in_view),
+            Reading::Visit(visit) => visit.read(context, work),
+            Reading::Writer => self.write(context, |writer| in_view(writer.connection())),
         }
     }
 
-    /// What is acknowledged must be found under the path: connections that are open still see a file that was replaced or
-    /// removed, and those that are opened later do not.
+    fn is_in_memory(&self) -> bool {
+        matches!(self.connections.reading, Reading::Writer)
+    }
+
     fn check_in_place(&self) -> Result<()> {
-        if self.identity.is_none() {
-            return Ok(());
+        self.connections.in_place.check(&self.context())
+    }
+
+    fn check_writable(&self, context: &Context<'_>) -> Result<()> {
+        match self.connections.reading {
+            Reading::Visit(_) => {
+                Err(context.read_only("it was opened where it cannot be written; open it again once it can"))
+            }
+            Reading::Pool(_) | Reading::Writer => Ok(()),
         }
-        if self.identity == Identity::of(&self.path).map_err(|e| self.context().io("looking at", e))? {
-            return Ok(());
-        }
-        Err(self
-            .context()
-            .unsupported("the file was replaced or removed while it was open; open the store again", None))
     }
 
     /// A snapshot with who writes its session, in whatever process.
@@ -338,14 +359,27 @@ impl Database {
     /// Runs `work` on the one writer.
     fn write<T>(&self, context: &Context<'_>, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         self.check_in_place()?;
-        let mut writer = self.lock();
+        self.check_writable(context)?;
+        let mut writer = self.connections.writer();
         match &mut *writer {
             Some(writer) => work(writer),
-            none => {
-                let opened = Writer::open(&self.path, &self.locks, self.durability, self.busy_timeout, context)?;
-                work(none.insert(opened))
-            }
+            none => work(none.insert(self.open_writer(context)?)),
         }
+    }
+
+    fn open_writer(&self, context: &Context<'_>) -> Result<Writer> {
+        let open = || Writer::open(&self.path, &self.locks, self.journal, self.durability, self.busy_timeout, context);
+        match &self.connections.reading {
+            // Nobody may have a database open that leaves WAL mode.
+            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(context, open),
+            _ => open(),
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.connections.forget_if_inherited();
     }
 }
 
@@ -364,7 +398,9 @@ impl Storage for Database {
     }
 
     fn lease(&self, id: &SessionId, key: &SessionKey) -> Result<Lease> {
-        let lease = self.locks.take(key.number, id, &self.context().session(id))?;
+        let context = self.context().session(id);
+        self.check_writable(&context)?;
+        let lease = self.locks.take(key.number, id, &context)?;
         match self.change(Change::Own { id: id.clone(), key: key.clone() })? {
             Done::Owned(fence) => Ok(lease.with_fence(fence)),
             _ => unreachable!("{UNASKED}"),

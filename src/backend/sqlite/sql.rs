@@ -1,6 +1,6 @@
 //! [`Sql`]: questions of a person in SQL, which cannot change anything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -10,14 +10,24 @@ use rusqlite::{Batch, Connection, ErrorCode, Statement};
 
 use super::connection::open_reading;
 use super::failure::Context;
+use super::look::Look;
+use super::visit::Visitor;
 use crate::seam::{Error, Result};
 
 pub(crate) use rusqlite::types::ValueRef as Value;
 
 /// A connection of its own to the file of a store, for statements that read.
 pub(crate) struct Sql<'a> {
-    connection: Connection,
+    asked: Asked,
+    path: PathBuf,
     context: Context<'a>,
+}
+
+/// What is asked.
+enum Asked {
+    Store(Connection),
+    /// A store that this process cannot write.
+    Visited(Visitor),
 }
 
 /// Who takes the rows of an answer.
@@ -40,10 +50,14 @@ impl<'a> Sql<'a> {
     /// As for opening a store.
     pub(crate) fn open(path: &'a Path, busy_timeout: Duration) -> Result<Self> {
         let context = Context::store(path);
-        match connect(path, busy_timeout) {
-            Ok(connection) => Ok(Self { connection, context }),
-            Err(error) => Err(context.sqlite(error)),
-        }
+        let path = path.canonicalize().map_err(|e| context.io("finding", e))?;
+        let mut asked = if Look::at(&path, None, busy_timeout)?.is_writable {
+            Asked::Store(open_reading(&path, busy_timeout).map_err(|e| context.sqlite(e))?)
+        } else {
+            Asked::Visited(Visitor::connect(&path, busy_timeout, &context)?)
+        };
+        only_read(asked.connection_mut()).map_err(|e| context.sqlite(e))?;
+        Ok(Self { asked, path, context })
     }
 
     /// Runs one statement that reads, and hands on each row as it comes.
@@ -62,11 +76,17 @@ impl<'a> Sql<'a> {
             let values: Result<Vec<_>, _> = (0..names.len()).map(|index| row.get_ref(index)).collect();
             rows.row(&values.map_err(|e| self.failed(e))?)?;
         }
-        Ok(())
+        match &self.asked {
+            // Read without a lock, it may be of two states.
+            Asked::Visited(visitor) if !visitor.is_unchanged(&self.path, &self.context)? => {
+                Err(self.context.busy().into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn prepare(&self, text: &str) -> Result<Statement<'_>> {
-        let mut statements = Batch::new(&self.connection, text);
+        let mut statements = Batch::new(self.asked.connection(), text);
         let Some(statement) = statements.next().map_err(|e| self.failed(e))? else {
             return Err(refused("there is no statement"));
         };
@@ -101,15 +121,29 @@ fn refused(reason: &str) -> Error {
     Error::InvalidArgument { session: None, reason: format!("SQL: {reason}") }
 }
 
-fn connect(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
-    let mut connection = open_reading(path, busy_timeout)?;
+impl Asked {
+    fn connection(&self) -> &Connection {
+        match self {
+            Self::Store(connection) => connection,
+            Self::Visited(visitor) => &visitor.connection,
+        }
+    }
+
+    fn connection_mut(&mut self) -> &mut Connection {
+        match self {
+            Self::Store(connection) => connection,
+            Self::Visited(visitor) => &mut visitor.connection,
+        }
+    }
+}
+
+fn only_read(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.authorizer(Some(
         |context: AuthContext<'_>| {
             if reads(context.action) { Authorization::Allow } else { Authorization::Deny }
         },
-    ))?;
-    Ok(connection)
+    ))
 }
 
 /// Whether an action only reads. That a statement is read-only says less: ATTACH makes files, and so does VACUUM INTO

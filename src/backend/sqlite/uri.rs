@@ -12,6 +12,8 @@ pub(crate) enum Mode {
     Immutable,
     /// With what its WAL holds.
     WithWal,
+    /// As it lies there, unless it is in WAL mode, in which SQLite opens nothing without locks.
+    WithoutLocks,
 }
 
 /// Opens the database at an absolute path, never to write it.
@@ -31,6 +33,7 @@ pub(crate) fn open_read_only(path: &Path, mode: Mode) -> rusqlite::Result<Connec
     uri.push_str(match mode {
         Mode::Immutable => "?immutable=1",
         Mode::WithWal => "?mode=ro",
+        Mode::WithoutLocks => "?mode=ro&nolock=1",
     });
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(uri, flags)

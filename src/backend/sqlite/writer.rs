@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::change::{Change, Done, Halt};
 use super::connection::{open_writer, set_up_writer};
 use super::failure::Context;
+use super::journal::Journal;
 use super::lease::Locks;
+use super::look::keep_wal;
 use super::patience::Patience;
 use super::schema;
 use super::turnstile::Turnstile;
@@ -30,30 +31,39 @@ pub(super) struct Writer {
     unsynced: bool,
 }
 
-/// NORMAL survives the death of the process, FULL a loss of power too.
+/// NORMAL survives the death of the process, FULL a loss of power too. In rollback mode every commit does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Synchronous {
     Normal,
     Full,
+    /// EXTRA: so that the journal of a commit is gone for good.
+    Always,
 }
 
 impl Writer {
     pub(super) fn open(
         path: &Path,
         locks: &Locks,
+        journal: Option<Journal>,
         durability: Durability,
         busy_timeout: Duration,
         context: &Context<'_>,
     ) -> Result<Self> {
-        let mut connection = open_writer(path, busy_timeout, context)?;
+        let (mut connection, journal) = open_writer(path, journal, busy_timeout, context)?;
         let prepare = |connection: &mut Connection| {
             let patience = Patience::of(connection, busy_timeout)?;
-            Ok((patience, Wal::of(connection, path)?))
+            Ok(match journal {
+                Journal::Wal => (patience, Wal::of(connection, path)?, Synchronous::Normal),
+                Journal::Rollback => {
+                    connection.pragma_update(None, "synchronous", "EXTRA")?;
+                    (patience, Wal::none(), Synchronous::Always)
+                }
+            })
         };
-        let (patience, wal) = prepare(&mut connection).map_err(|e| context.sqlite(e))?;
+        let (patience, wal, synchronous) = prepare(&mut connection).map_err(|e| context.sqlite(e))?;
         let turnstile = Turnstile::of(locks);
-        let synchronous = Synchronous::Normal;
-        Ok(Self { connection, durability, turnstile, patience, wal, synchronous, unsynced: true })
+        let unsynced = synchronous != Synchronous::Always;
+        Ok(Self { connection, durability, turnstile, patience, wal, synchronous, unsynced })
     }
 
     pub(super) fn in_memory(context: &Context<'_>) -> Result<Self> {
@@ -73,6 +83,20 @@ impl Writer {
 
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Closes the connection that a forked process has of its parent, who does not use it; whether that could be done. The
+    /// place in the queue and what is still to be made good for are the parent's.
+    pub(super) fn let_go(mut self) -> bool {
+        let connection = Connection::open_in_memory().map(|empty| std::mem::replace(&mut self.connection, empty));
+        std::mem::forget(self);
+        match connection {
+            Ok(connection) if keep_wal(&connection).is_ok() => true,
+            kept => {
+                std::mem::forget(kept);
+                false
+            }
+        }
     }
 
     /// Makes changes in one transaction, with one wait for the disk where one of them asks for it. One that is refused leaves
@@ -100,7 +124,8 @@ impl Writer {
         if flushes && changes.len() == 1 && !self.unsynced {
             return Ok(vec![Ok(Done::Flushed)]);
         }
-        let waits = changes.iter().any(|change| change.waits_for_disk(self.durability));
+        let always = self.synchronous == Synchronous::Always;
+        let waits = always || changes.iter().any(|change| change.waits_for_disk(self.durability));
         self.set_synchronous(if waits { Synchronous::Full } else { Synchronous::Normal }).map_err(failed)?;
         let first = self.turnstile.pass(self.patience.left());
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
@@ -135,7 +160,9 @@ impl Writer {
             if waits {
                 self.wal.suspect();
             }
-            self.bury_failed_commit();
+            if !always {
+                self.bury_failed_commit();
+            }
             return Err(failed(e));
         }
         if wrote {
@@ -155,7 +182,7 @@ impl Writer {
     }
 
     fn set_synchronous(&mut self, wanted: Synchronous) -> Result<(), rusqlite::Error> {
-        if self.synchronous != wanted {
+        if self.synchronous != wanted && self.synchronous != Synchronous::Always {
             let mode = if wanted == Synchronous::Full { "FULL" } else { "NORMAL" };
             self.connection.pragma_update(None, "synchronous", mode)?;
             self.synchronous = wanted;
@@ -183,7 +210,7 @@ impl Drop for Writer {
         }
         if let Err(e) = self.recover_before_closing() {
             log::warn!("a sync failed and could not be made good for: {e}; the WAL stays beside the database");
-            if let Err(e) = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+            if let Err(e) = keep_wal(&self.connection) {
                 log::warn!("the WAL is copied into the database all the same: {e}");
             }
         }

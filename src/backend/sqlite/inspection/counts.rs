@@ -53,6 +53,7 @@ struct Told {
 }
 
 /// What the rows of a session tell.
+#[derive(Clone)]
 struct Counted {
     events: u64,
     size_bytes: u64,
@@ -94,12 +95,16 @@ impl Database {
         // Where the counter itself is in doubt the rows tell how many there are: nobody adds any.
         let end = if told.is_sealed { told.row.events } else { row::MAX_EVENTS };
         loop {
-            let before = counted.events;
-            match self.read(&context, |view| counted.read_page(view, told, end, &context)) {
-                Ok(()) if counted.events > before => {}
+            let further = self.read(&context, |view| {
+                let mut further = counted.clone();
+                further.read_page(view, told, end, &context)?;
+                Ok(further)
+            });
+            match further {
+                Ok(further) if further.events > counted.events => counted = further,
                 // Rows that are missing are damage, and no counter that is wrong.
-                Ok(()) if told.is_sealed && counted.events < end => return Ok(None),
-                Ok(()) => return Ok(Some(counted)),
+                Ok(further) if told.is_sealed && further.events < end => return Ok(None),
+                Ok(further) => return Ok(Some(further)),
                 Err(Error::Corruption { .. } | Error::NotFound { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             }

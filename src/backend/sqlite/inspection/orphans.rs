@@ -65,23 +65,24 @@ impl Database {
     ) -> Result<()> {
         let context = self.context();
         let mut next = Some(start);
-        while let Some(mut place) = next {
-            let mut faults = Vec::new();
-            next = self.read(&context, |view| {
+        while let Some(place) = next {
+            let page = self.read(&context, |view| {
+                let (mut place, mut faults) = (place, Vec::new());
                 for _ in 0..PAGE {
                     match step(view, place, &mut faults) {
                         Ok(Some(behind)) => place = behind,
-                        Ok(None) => return Ok(None),
+                        Ok(None) => return Ok((None, faults)),
                         // A page that is no page was told of already, by SQLite's own check.
                         Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
-                            return Ok(None);
+                            return Ok((None, faults));
                         }
                         Err(e) => return Err(context.sqlite(e)),
                     }
                 }
-                Ok(Some(place))
+                Ok((Some(place), faults))
             })?;
-            faults.into_iter().for_each(&mut *found);
+            next = page.0;
+            page.1.into_iter().for_each(&mut *found);
         }
         Ok(())
     }

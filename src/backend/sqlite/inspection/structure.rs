@@ -90,7 +90,7 @@ impl Database {
 
     /// Looks for a WAL that no checkpoint could give back.
     pub(super) fn check_wal(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
-        if self.readers.is_none() {
+        if self.is_in_memory() {
             return Ok(());
         }
         let mut wal = self.path.as_os_str().to_owned();

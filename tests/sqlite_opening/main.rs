@@ -1,0 +1,12 @@
+//! How stores of SQLite are opened: new and old ones, in every mode, where they cannot be written, and beside files that
+//! belong to others.
+
+mod beside;
+mod busy;
+mod first_open;
+mod overwritten;
+mod place;
+#[cfg(unix)]
+mod read_only;
+mod rollback;
+mod versions;
