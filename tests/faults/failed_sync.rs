@@ -1,15 +1,16 @@
 //! A sync that fails, after which the system takes for written what never was: no later sync writes it.
 
+use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, ffi};
-use session_persistence::{Durability, ErrorKind, SessionPersistence};
+use session_persistence::{Durability, ErrorKind};
 
 use super::disk::{Disk, scratch};
 use super::fault::{Effect, Fault, Kind, Part};
 use super::is_full;
-use super::ledger::{Ledger, Through};
+use super::ledger::{Ledger, Through, chain};
 use super::sample::{self, create, events};
 use super::scene::{Call, Scene};
 
@@ -89,6 +90,23 @@ fn a_loss_of_power_after_a_failed_flush_and_a_close_takes_nothing_that_was_flush
         let what = format!("closed after a failed flush, then an outage, {how} unsynced is left");
         ledger.check(&folder.path().join("sessions.db"), Through::Outage, &what);
     }
+}
+
+/// A WAL that another one took the place of is nobody's to write.
+#[test]
+fn a_wal_that_is_not_the_one_that_was_opened_is_left_alone_and_told_of() {
+    let scene = with_a_wal_that_was_not_synced();
+    let wal = scene.disk.folder().join("sessions.db-wal");
+    fs::rename(&wal, scene.disk.folder().join("moved")).unwrap();
+    fs::write(&wal, "of somebody else").unwrap();
+    let mut scene = scene;
+    let told = scene.flush().unwrap_err();
+    assert!(told.kind() == ErrorKind::Io && chain(&told).contains("-wal"), "{}", chain(&told));
+    assert!(fs::read(&wal).unwrap() == b"of somebody else");
+    // So that closing does not take it away.
+    fs::rename(scene.disk.folder().join("moved"), &wal).unwrap();
+    let (disk, ledger) = scene.close();
+    ledger.check(&disk.store(), Through::Death, "its own WAL is back");
 }
 
 /// Two misfortunes: a sync fails, and then the power goes while that is made good.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::Connection;
+use session_persistence::upkeep::{self, Progress};
 use session_persistence::{Durability, ListQuery, OpenOptions, SeqRange, SessionPersistence, SqliteStore};
 
 use super::sample::{self, check_log, event, id};
@@ -232,10 +233,17 @@ impl Entry {
 }
 
 /// Checks that an open store is sound, whatever is stored in it.
-pub(crate) fn check_store(_: &SqliteStore, path: &Path, what: &str) {
+pub(crate) fn check_store(store: &SqliteStore, path: &Path, what: &str) {
     let found = Connection::open(path)
         .and_then(|connection| connection.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)));
     assert!(found.as_deref() == Ok("ok"), "{what}: SQLite finds {found:?}");
+    let mut faults = Vec::new();
+    let verified = upkeep::verify(store, None, &mut |progress| {
+        if let Progress::Fault(fault) = progress {
+            faults.push(fault.to_string());
+        }
+    });
+    assert!(verified.is_ok_and(|report| report.is_sound()), "{what}: {faults:?}");
 }
 
 /// An error with those below it.

@@ -3,9 +3,11 @@
 use rusqlite::ffi;
 use session_persistence::Durability;
 
+use super::disk::scratch;
 use super::fault::{Effect, Fault, Kind};
 use super::is_full;
-use super::scene::{Call, play};
+use super::ledger::Through;
+use super::scene::{Call, Scene, play};
 
 const SEED: u64 = 0xfa_0175;
 
@@ -77,8 +79,38 @@ failures! {
     an_append_under_a_fault_changes_nothing_and_succeeds_later: Append;
     a_flush_under_a_fault_changes_nothing_and_succeeds_later: Flush;
     a_flush_of_the_store_under_a_fault_changes_nothing_and_succeeds_later: FlushOfTheStore;
-    a_closing_under_a_fault_changes_nothing: Close;
     a_creation_under_a_fault_changes_nothing_and_succeeds_later: Create;
     a_creation_without_events_under_a_fault_changes_nothing_and_succeeds_later: CreateEmpty;
     a_removal_under_a_fault_changes_nothing_and_succeeds_later: Remove;
+    a_compaction_under_a_fault_changes_nothing_and_succeeds_later: Compact;
+    a_backup_under_a_fault_changes_nothing_and_succeeds_later: Backup;
+}
+
+/// Closing tells no error: what it could not do is left to the next opening.
+#[test]
+fn a_store_that_is_closed_under_a_fault_loses_nothing() {
+    let mut random = fastrand::Rng::with_seed(SEED);
+    for durability in [Durability::OnFlush, Durability::EveryAppend] {
+        for (kind, effect) in FAILURES {
+            for spared in if is_full() { 0..20 } else { 0..1 } {
+                let spared = if is_full() { spared } else { random.u64(..3) };
+                let mut scene = Scene::before(Call::Append, durability);
+                scene.append(3).unwrap();
+                let what = format!("closed, {durability:?}, {effect:x?} of {kind:?} after {spared}");
+                scene.disk.inject(Fault::new(kind, effect).after(spared).lasting());
+                let (disk, ledger) = scene.close();
+                let outage = disk.outage();
+                let meets = disk.mend() > 0;
+                for (files, through) in [(outage.everything(), Through::Death), (outage.least(), Through::Outage)] {
+                    let folder = scratch();
+                    files.write_to(folder.path());
+                    ledger.check(&folder.path().join("sessions.db"), through, &what);
+                }
+                ledger.check(&disk.store(), Through::Death, &what);
+                if !meets {
+                    break;
+                }
+            }
+        }
+    }
 }

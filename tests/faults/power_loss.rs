@@ -1,10 +1,14 @@
 //! The power is cut at every change of a file, and what may be left of the disk is opened.
 
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use session_persistence::Durability;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::disk::{Disk, scratch};
 use super::ledger::{Ledger, Through};
 use super::outage::{Files, Outage};
+use super::sample::{self, create, events};
 use super::{history, is_full};
 
 const SEED: u64 = 0x5e55_1035;
@@ -34,6 +38,67 @@ fn at_every_change(durability: Durability) {
         changes += if is_full() { 1 } else { random.u64(1..=24) };
     }
     assert!(changes > 100, "the history made {changes} changes only");
+}
+
+#[test]
+fn a_store_whose_migration_loses_its_power_keeps_all_and_is_migrated_at_the_next_opening() {
+    let (files, ledger) = of_version_1();
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut changes = 0;
+    loop {
+        let disk = Disk::holding(&files);
+        disk.cut_power_after(changes);
+        let opened = sample::open(&disk.store(), Durability::OnFlush);
+        assert!(opened.is_ok() || disk.is_off());
+        drop(opened);
+        check(&disk.outage(), &ledger, changes, &format!("migrated, power cut after {changes} changes"));
+        if !disk.is_off() {
+            break;
+        }
+        changes += if is_full() { 1 } else { random.u64(1..=4) };
+    }
+    assert!(changes > 5, "{changes} changes migrated it");
+}
+
+/// A closed store as the first version made it.
+fn of_version_1() -> (Files, Ledger) {
+    let folder = scratch();
+    let path = folder.path().join("sessions.db");
+    let mut ledger = Ledger::new(Durability::OnFlush);
+    ledger.made();
+    let store = sample::open(&path, Durability::OnFlush).unwrap();
+    for session in ["a", "b"] {
+        create(&store, session).unwrap().append(&events(session, 0, 9)).unwrap();
+        ledger.storing(session, 9);
+        ledger.stored(session, 9);
+    }
+    ledger.flushed();
+    drop(store);
+    let older = "DROP VIEW session_overview;
+        ALTER TABLE sessions DROP COLUMN written_at;
+        ALTER TABLE sessions DROP COLUMN fence;
+        CREATE VIEW session_overview AS
+        SELECT id AS session_id, version, created_at, cwd, parent_session, origin, delegation_depth, agent_preset,
+               inherited_count, event_count, size_bytes, last_time, activity
+        FROM sessions;
+        PRAGMA user_version = 1;";
+    let connection = Connection::open(&path).unwrap();
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).unwrap();
+    connection.execute_batch(older).unwrap();
+    // The checksum of a row did not yet cover the time of the last write.
+    let row = "SELECT number, incarnation, created_at, header_checksum, inherited_count, event_count, size_bytes, \
+               last_time IS NOT NULL, ifnull(last_time, 0), revision, chain, activity, types_checksum FROM sessions";
+    let rows: Vec<[i64; 13]> = {
+        let mut rows = connection.prepare(row).unwrap();
+        let values = rows.query_map([], |row| Ok(std::array::from_fn(|column| row.get(column).unwrap())));
+        values.unwrap().map(Result::unwrap).collect()
+    };
+    for [number, incarnation, counted @ ..] in rows {
+        let checksum = xxh3_64_with_seed(&counted.map(i64::to_le_bytes).concat(), incarnation as u64) as i64;
+        connection.execute("UPDATE sessions SET checksum = ?2 WHERE number = ?1", [number, checksum]).unwrap();
+    }
+    connection.close().unwrap();
+    (Files::of(folder.path()), ledger)
 }
 
 /// Opens what may be left.

@@ -1,8 +1,11 @@
 //! [`Scene`]: an open store in the middle of its work, a call that is made on it, and what must hold then.
 
+use std::fs;
 use std::sync::{Arc, OnceLock};
 
-use session_persistence::{Access, Durability, OpenOptions, Result, SessionHandle, SessionPersistence, SqliteStore};
+use session_persistence::{
+    Access, Durability, OpenOptions, Result, SessionHandle, SessionPersistence, SqliteStore, WriteFailure,
+};
 
 use super::disk::{Disk, scratch};
 use super::fault::{Fault, Kind};
@@ -20,33 +23,19 @@ pub(crate) enum Call {
     Append,
     Flush,
     FlushOfTheStore,
-    Close,
     /// A creation and its first append.
     Create,
     /// A creation and a flush.
     CreateEmpty,
     Remove,
-}
-
-impl Call {
-    pub(crate) const ALL: [Self; 9] = [
-        Self::OpenForWriting,
-        Self::OpenForReading,
-        Self::Append,
-        Self::Flush,
-        Self::FlushOfTheStore,
-        Self::Close,
-        Self::Create,
-        Self::CreateEmpty,
-        Self::Remove,
-    ];
+    Compact,
+    Backup,
 }
 
 /// An open store with the sessions `a`, which is being written, and `b`.
 pub(crate) struct Scene {
     pub(crate) disk: Arc<Disk>,
     pub(crate) ledger: Ledger,
-    pub(crate) durability: Durability,
     // In this order: handles are closed before their store.
     a: Option<Box<dyn SessionHandle>>,
     new: Option<Box<dyn SessionHandle>>,
@@ -84,7 +73,7 @@ impl Scene {
         }
         ledger.flushed();
         let store = sample::open(&disk.store(), durability).unwrap();
-        let mut scene = Self { disk, ledger, durability, a: None, new: None, store };
+        let mut scene = Self { disk, ledger, a: None, new: None, store };
         if matches!(call, Call::OpenForWriting | Call::OpenForReading) {
             return scene;
         }
@@ -109,7 +98,6 @@ impl Scene {
                 self.ledger.flushed();
                 Ok(())
             }
-            Call::Close => self.a().close(),
             Call::Create => {
                 self.create_new()?;
                 self.ledger.storing("new", BATCH);
@@ -125,6 +113,8 @@ impl Scene {
                 self.ledger.flushed();
                 Ok(())
             }
+            Call::Compact => self.store.compact().map(drop),
+            Call::Backup => self.backup(),
             Call::Remove => {
                 self.ledger.removing("b");
                 let removed = self.store.remove(&id("b"));
@@ -138,6 +128,20 @@ impl Scene {
                 removed.map(drop)
             }
         }
+    }
+
+    /// Makes a backup, which is there whole or not at all.
+    fn backup(&self) -> Result<()> {
+        let to = self.disk.folder().join("backup.db");
+        let made = self.store.backup(&to);
+        assert!(made.is_ok() == to.exists(), "{made:?}");
+        let drafts = Files::names(self.disk.folder()).filter(|name| name.starts_with(".sessions-")).count();
+        assert!(drafts == 0, "{made:?} leaves a draft");
+        made?;
+        let copy = scratch();
+        fs::rename(&to, copy.path().join("sessions.db")).unwrap();
+        self.ledger.check(&copy.path().join("sessions.db"), Through::Death, "a backup");
+        Ok(())
     }
 
     fn a(&self) -> &dyn SessionHandle {
@@ -179,6 +183,11 @@ impl Scene {
 
     pub(crate) fn check_shown(&self, what: &str) {
         self.ledger.check_shown(&self.store, what);
+    }
+
+    /// The last failed write of `a` that a host is shown.
+    fn failure_shown(&self) -> Option<WriteFailure> {
+        self.store.stat(&id("a")).unwrap().unwrap().last_failure
     }
 
     /// Checks what is found when the process dies now, and when the power goes now.
@@ -245,9 +254,13 @@ pub(crate) fn play(call: Call, fault: Fault, durability: Durability, what: &str)
     }
     scene.disk.mend();
     scene.check_shown(&format!("{what}, mended"));
-    if done.is_err() {
+    if let Err(e) = done {
+        if matches!(call, Call::Append | Call::Flush) {
+            assert!(scene.failure_shown().map(|f| f.kind) == Some(e.kind()), "{what}: the failure is not shown");
+        }
         scene.call(call).unwrap_or_else(|e| panic!("{what}: the same call again: {}", chain(&e)));
         scene.check_shown(&format!("{what}, again"));
+        assert!(scene.failure_shown().is_none(), "{what}: a failure is shown that is over");
     }
     scene.go_on(what);
     true

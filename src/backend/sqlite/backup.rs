@@ -1,7 +1,7 @@
 //! A backup: the whole store as it is at one moment, in another file.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -47,7 +47,7 @@ impl SqliteStore {
         // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file. Its
         // mode is that of a private file from the start.
         let file = tempfile::Builder::new().prefix(".sessions-").suffix(".part").tempfile_in(folder);
-        let draft = Draft { path: Some(file.map_err(|e| target.io("making", e))?.into_temp_path()) };
+        let draft = Draft::of(file.map_err(|e| target.io("making", e))?.into_temp_path());
         database.copy_into(draft.path(), &target)?;
         let report = database.check_copy(draft.path(), journal, &target)?;
         let written = File::options().write(true).open(draft.path()).and_then(|file| file.sync_all());
@@ -200,14 +200,20 @@ fn refused(to: &Path, reason: &str) -> Error {
     Error::InvalidArgument { session: None, reason: format!("{} cannot be the backup: {reason}", to.display()) }
 }
 
-/// The backup under a name that nobody looks for, gone with this value unless it is published.
+/// The backup under a name that nobody looks for, gone with this value unless it is published, and what SQLite put beside
+/// it in any case.
 struct Draft {
+    name: PathBuf,
     path: Option<tempfile::TempPath>,
 }
 
 impl Draft {
+    fn of(path: tempfile::TempPath) -> Self {
+        Self { name: path.to_path_buf(), path: Some(path) }
+    }
+
     fn path(&self) -> &Path {
-        self.path.as_deref().unwrap_or(Path::new(""))
+        &self.name
     }
 
     /// Gives it its name, which must be free.
@@ -223,15 +229,14 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        let Some(path) = self.path.take() else { return };
-        for part in BESIDE.map(|end| beside(&path, end)) {
+        for part in BESIDE.map(|end| beside(&self.name, end)) {
             match fs::remove_file(&part) {
                 Ok(()) => {}
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
                 Err(e) => log::warn!("{} stays: {e}", part.display()),
             }
         }
-        if let Err(e) = path.close() {
+        if let Some(Err(e)) = self.path.take().map(tempfile::TempPath::close) {
             log::warn!("what there is of a backup stays: {e}");
         }
     }

@@ -21,7 +21,7 @@ impl SqliteStore {
     pub fn compact(&self) -> Result<CompactReport> {
         let database = self.runtime.own_storage()?;
         let context = database.context();
-        database.write(&context, |writer| compact(writer.connection(), &context))
+        database.write(&context, |writer| writer.copy_wal(&context, |connection| compact(connection, &context)))
     }
 }
 

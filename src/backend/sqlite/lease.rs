@@ -198,14 +198,14 @@ impl Drop for Lock {
 }
 
 #[cfg(unix)]
-fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> std::io::Result<bool> {
+pub(super) fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> std::io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     Ok((a.dev(), a.ino()) == (b.dev(), b.ino()))
 }
 
 /// Elsewhere a file that is open cannot be removed, so that it is in its place.
 #[cfg(not(unix))]
-fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> std::io::Result<bool> {
+pub(super) fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> std::io::Result<bool> {
     Ok(true)
 }
 

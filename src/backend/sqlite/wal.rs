@@ -1,6 +1,6 @@
 //! [`Wal`]: the file in which SQLite keeps the newest pages, kept short.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::lease::is_same;
 use super::patience::Patience;
 
 /// From so many pages on they are copied into the database after a commit, as far as readers allow it.
@@ -28,8 +29,8 @@ const KEPT: i64 = 32 << 20;
 
 /// The WAL of a connection that writes.
 pub(super) struct Wal {
-    /// The file; nothing where there is no WAL.
-    file: Option<PathBuf>,
+    /// Where the file is, and which it is, as far as that can be told; nothing where there is no WAL.
+    file: Option<(PathBuf, fs::Metadata)>,
     /// How many pages it held after the last commit; nothing where there is no WAL.
     pages: Option<Arc<AtomicI32>>,
     /// From how many pages on they are copied next.
@@ -52,9 +53,10 @@ impl Wal {
             counted.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
-        let mut file = database.as_os_str().to_owned();
-        file.push("-wal");
-        Ok(Self { file: Some(file.into()), pages: Some(pages), ..Self::none() })
+        let mut path = database.as_os_str().to_owned();
+        path.push("-wal");
+        let file = fs::metadata(&path).map(|found| (path.into(), found)).ok();
+        Ok(Self { file, pages: Some(pages), ..Self::none() })
     }
 
     pub(super) fn none() -> Self {
@@ -99,7 +101,7 @@ impl Wal {
 
     /// Remembers that a sync may have failed.
     pub(super) fn suspect(&mut self) {
-        self.is_suspect = self.file.is_some();
+        self.is_suspect = self.pages.is_some();
     }
 
     /// Whether a sync failed that was not made good for.
@@ -116,17 +118,23 @@ impl Wal {
     /// more, where it stands already, and that is synced. Call it while nobody else can write, and so nobody can start the
     /// file from its beginning; who reads sees the same bytes all the time.
     pub(super) fn recover(&mut self) -> io::Result<()> {
-        if let Some(file) = self.file.as_ref().filter(|_| self.is_suspect) {
-            write_again(file)?;
-            self.is_suspect = false;
+        if !self.is_suspect {
+            return Ok(());
         }
+        let gone = || io::Error::other("its -wal is no longer where it was; open the store again");
+        let (path, opened) = self.file.as_ref().ok_or_else(gone)?;
+        let file = File::options().read(true).write(true).open(path)?;
+        if !is_same(&file.metadata()?, opened)? {
+            return Err(gone());
+        }
+        write_again(file)?;
+        self.is_suspect = false;
         Ok(())
     }
 }
 
 /// Writes a file with what it holds. SQLite takes its locks on other files than the WAL, so that closing it drops none.
-fn write_again(path: &Path) -> io::Result<()> {
-    let mut file = File::options().read(true).write(true).open(path)?;
+fn write_again(mut file: File) -> io::Result<()> {
     let mut block = vec![0; 1 << 20];
     loop {
         let at = file.stream_position()?;

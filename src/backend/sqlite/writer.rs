@@ -1,6 +1,6 @@
 //! [`Writer`]: the one connection that changes a store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -19,6 +19,8 @@ use crate::seam::{Durability, Result};
 
 /// The connection that writes.
 pub(super) struct Writer {
+    /// The database.
+    path: PathBuf,
     connection: Connection,
     durability: Durability,
     turnstile: Turnstile,
@@ -63,7 +65,8 @@ impl Writer {
         let (patience, wal, synchronous) = prepare(&mut connection).map_err(|e| context.sqlite(e))?;
         let turnstile = Turnstile::of(locks);
         let unsynced = synchronous != Synchronous::Always;
-        Ok(Self { connection, durability, turnstile, patience, wal, synchronous, unsynced })
+        let path = path.to_owned();
+        Ok(Self { path, connection, durability, turnstile, patience, wal, synchronous, unsynced })
     }
 
     pub(super) fn in_memory(context: &Context<'_>) -> Result<Self> {
@@ -71,6 +74,7 @@ impl Writer {
         schema::create(&mut connection, context)?;
         set_up_writer(&connection).map_err(|e| context.sqlite(e))?;
         Ok(Self {
+            path: PathBuf::from(":memory:"),
             connection,
             durability: Durability::OnFlush,
             turnstile: Turnstile::of(&Locks::none()),
@@ -172,13 +176,31 @@ impl Writer {
         Ok(outcomes.into_iter().map(|made| made.map(|made| made.committed())).collect())
     }
 
-    /// Makes good for a failed sync before the connection is closed, which would copy the WAL into the database.
-    fn recover_before_closing(&mut self) -> Result<(), String> {
+    /// Does `work` that copies the WAL into the database, once a sync that failed is made good for; and takes it for one
+    /// that failed if it does.
+    pub(super) fn copy_wal<T>(
+        &mut self,
+        context: &Context<'_>,
+        work: impl FnOnce(&Connection) -> Result<T>,
+    ) -> Result<T> {
+        self.recover(context)?;
+        let done = work(&self.connection);
+        if done.is_err() {
+            self.wal.suspect();
+        }
+        done
+    }
+
+    /// Makes good for a sync that failed, where one did.
+    fn recover(&mut self, context: &Context<'_>) -> Result<()> {
+        if !self.wal.is_suspect() {
+            return Ok(());
+        }
+        let failed = |e| context.sqlite(e);
         self.patience.renew();
-        let alone =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| e.to_string())?;
-        self.wal.recover().map_err(|e| e.to_string())?;
-        alone.commit().map_err(|e| e.to_string())
+        let alone = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        self.wal.recover().map_err(|e| context.io("writing the WAL once more of", e))?;
+        alone.commit().map_err(failed)
     }
 
     fn set_synchronous(&mut self, wanted: Synchronous) -> Result<(), rusqlite::Error> {
@@ -204,11 +226,10 @@ impl Writer {
 }
 
 impl Drop for Writer {
+    /// Closing copies the WAL into the database.
     fn drop(&mut self) {
-        if !self.wal.is_suspect() {
-            return;
-        }
-        if let Err(e) = self.recover_before_closing() {
+        let path = std::mem::take(&mut self.path);
+        if let Err(e) = self.recover(&Context::store(&path)) {
             log::warn!("a sync failed and could not be made good for: {e}; the WAL stays beside the database");
             if let Err(e) = keep_wal(&self.connection) {
                 log::warn!("the WAL is copied into the database all the same: {e}");
