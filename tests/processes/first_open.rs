@@ -27,6 +27,21 @@ fn leftovers(place: &Place, sessions: &[String]) -> Vec<PathBuf> {
     place.files().into_iter().filter(|path| !expected.contains(path)).collect()
 }
 
+/// Nothing is left but what is stored. Where the last two processes leave in the same moment each of them may see the other
+/// still there, and SQLite's files stay, whole, for the next one to put away.
+fn assert_finished(place: &Place, sessions: &[String], what: &str) {
+    let files = leftovers(place, sessions);
+    let is_sqlites =
+        |path: &PathBuf| path.to_str().unwrap().ends_with(".db-wal") || path.to_str().unwrap().ends_with(".db-shm");
+    if !files.is_empty() && files.iter().all(is_sqlites) {
+        eprintln!("{what}: the last two processes left in the same moment");
+        let mut next = Peer::at(place);
+        next.tell("count").done();
+        next.end();
+    }
+    assert_eq!(place.files(), place.expected(sessions), "{what}: nothing else is left");
+}
+
 #[test]
 fn twenty_processes_that_open_a_fresh_path_at_once_all_store_their_session() {
     for kind in Kind::ALL {
@@ -38,7 +53,7 @@ fn twenty_processes_that_open_a_fresh_path_at_once_all_store_their_session() {
             for peer in &mut peers {
                 peer.answer().done();
             }
-            assert_eq!(place.files(), place.expected(&names()), "{kind:?}, round {round}: nothing else is left");
+            assert_finished(&place, &names(), &format!("{kind:?}, round {round}"));
             let store = place.open();
             assert_eq!(list(&*store).len(), PROCESSES, "{kind:?}, round {round}");
             names().iter().for_each(|name| assert_log(&*store, name, EVENTS));
@@ -83,7 +98,7 @@ fn twenty_processes_that_open_a_store_of_an_earlier_version_at_once_all_store_th
             let killed = others.remove(victim);
             assert_cleaned(&place, &others, &killed, &format!("seed {seed}"));
         }
-        assert_eq!(place.files(), place.expected(&names()), "seed {seed}: nothing else is left");
+        assert_finished(&place, &names(), &format!("seed {seed}"));
         let store = place.open();
         others.iter().for_each(|name| assert_log(&*store, name, EVENTS));
     }
@@ -104,7 +119,7 @@ fn twenty_processes_that_only_list_a_fresh_path_all_find_an_empty_store() {
             for peer in &mut peers {
                 peer.answer().done();
             }
-            assert_eq!(place.files(), place.expected(&[]), "{kind:?}, round {round}: nothing else is left");
+            assert_finished(&place, &[], &format!("{kind:?}, round {round}"));
             assert!(list(&*place.open()).is_empty());
         }
     }

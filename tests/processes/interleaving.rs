@@ -123,7 +123,7 @@ fn round(kind: Kind, peer: &mut Peer, number: u64) {
 fn whoever_comes_in_whatever_order_no_seq_is_stored_twice_and_none_is_lost() {
     for kind in Kind::ALL {
         let mut peer = Peer::start();
-        for number in 0..rounds(25, 200) {
+        for number in 0..rounds(10, 200) {
             round(*kind, &mut peer, number);
         }
     }

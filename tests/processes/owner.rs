@@ -11,6 +11,7 @@ fn holder(store: &dyn SessionPersistence) -> u32 {
     match store.open(&id("s"), OpenOptions::write()).expect_err("it is owned") {
         Error::AlreadyOwned { session, holder } => {
             assert_eq!(session, id("s"));
+            assert_eq!(holder.host, gethostname::gethostname().to_string_lossy());
             assert!(holder.since > 1_600_000_000_000, "milliseconds since 1970");
             holder.process
         }

@@ -11,6 +11,7 @@ use session_persistence::{Encoding, JsonlOptions, JsonlStore};
 use session_persistence::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
+#[cfg(feature = "jsonl")]
 use super::log::id;
 
 /// A store, whatever its kind.
@@ -44,7 +45,6 @@ impl Kind {
         Self::ALL.iter().copied().find(|kind| format!("{kind:?}") == name).unwrap()
     }
 
-    #[cfg_attr(not(feature = "sqlite"), expect(unused_variables, reason = "plain files have no such option"))]
     pub(crate) fn open(self, path: &Path, durability: Durability) -> Result<Store> {
         Ok(match self {
             #[cfg(feature = "sqlite")]
@@ -55,6 +55,7 @@ impl Kind {
             Self::Raw | Self::Zstd => {
                 let mut options = JsonlOptions::default();
                 options.encoding = if self == Self::Raw { Encoding::Raw } else { Encoding::Zstd };
+                options.durability = durability;
                 Arc::new(JsonlStore::open_with(path, options)?)
             }
         })
@@ -123,6 +124,7 @@ impl Place {
     }
 
     /// The files that hold what is stored when `sessions` are, and no writer is open: any other is a leftover.
+    #[cfg_attr(not(feature = "jsonl"), expect(unused_variables, reason = "they are all in one file"))]
     pub(crate) fn expected(&self, sessions: &[String]) -> Vec<PathBuf> {
         let mut paths: Vec<_> = match self.kind {
             #[cfg(feature = "sqlite")]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::sync::Barrier;
 
 use session_persistence::{
@@ -56,6 +57,8 @@ pub(crate) struct Role {
     place: Option<(Kind, Durability, PathBuf)>,
     store: Option<Store>,
     handles: HashMap<String, Box<dyn SessionHandle>>,
+    /// One that runs on when this process ends.
+    program: Option<Child>,
     #[cfg(feature = "sqlite")]
     connection: Option<rusqlite::Connection>,
 }
@@ -77,8 +80,8 @@ impl Role {
             }
             // A program that outlives this one.
             ["spawn"] => {
-                let sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-                answer = sleeper.id().to_string();
+                let program = self.program.insert(Command::new("sleep").arg("60").spawn().unwrap());
+                answer = program.id().to_string();
             }
             // Neither closes nor drops anything.
             ["exit"] => std::process::exit(0),
@@ -143,6 +146,7 @@ impl Role {
         Ok(self.store.clone().unwrap())
     }
 
+    #[cfg(feature = "sqlite")]
     pub(crate) fn handle(&self, name: &str) -> &dyn SessionHandle {
         &*self.handles[name]
     }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::runtime::{MAX_RECORD, Process, read_record, write_record};
+use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record};
 use super::disk::{Disk, DiskFile, Identity};
 use super::failure::Context;
 use super::files::guard;
@@ -24,6 +24,9 @@ const TRIES: usize = 5;
 
 /// How often a lock is tried again that is held only by those who look whether somebody has it.
 const ROUNDS: u64 = 200;
+
+/// How often a holder is looked for that has locked the file and not said yet who it is.
+const LOOKS: u64 = 20;
 
 /// How long to wait for another program that makes a session in the same root.
 const CREATION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,7 +67,7 @@ impl Lock {
             };
             match lock_alone(&*file)? {
                 Alone::Locked => {}
-                Alone::Held => return Ok(Taken::Held(read_holder(&*file))),
+                Alone::Held(holder) => return Ok(Taken::Held(holder)),
                 Alone::Busy => return Ok(Taken::Busy),
             }
             let identity = match file.stat() {
@@ -189,7 +192,7 @@ pub(super) fn probe(disk: &dyn Disk, path: &Path) -> io::Result<Option<Holder>> 
 enum Alone {
     Locked,
     /// Another one has locked it alone.
-    Held,
+    Held(Holder),
     /// Others look at it again and again.
     Busy,
 }
@@ -198,6 +201,7 @@ enum Alone {
 /// which is told from a holder by joining them.
 fn lock_alone(file: &dyn DiskFile) -> io::Result<Alone> {
     let mut jitter = RandomState::new().build_hasher().finish();
+    let mut looks = 0;
     for round in 0..ROUNDS {
         match file.try_lock() {
             Ok(()) => return Ok(Alone::Locked),
@@ -206,7 +210,13 @@ fn lock_alone(file: &dyn DiskFile) -> io::Result<Alone> {
         }
         match file.try_lock_shared() {
             Ok(()) => file.unlock()?,
-            Err(TryLockError::WouldBlock) => return Ok(Alone::Held),
+            Err(TryLockError::WouldBlock) => {
+                let holder = read_holder(file);
+                looks += 1;
+                if may_be_of_holder(&holder) || looks == LOOKS {
+                    return Ok(Alone::Held(holder));
+                }
+            }
             Err(TryLockError::Error(e)) => return Err(e),
         }
         // Not in step with another writer that does the same.

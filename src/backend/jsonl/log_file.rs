@@ -212,11 +212,11 @@ impl LogFile {
 
     /// Takes back a batch of `length` bytes that was written at `end` and could not be synced.
     pub(super) fn take_back(&self, disk: &dyn Disk, end: u64, length: usize, tail: &mut Tail) {
-        let taken = self.open(disk).and_then(|file| {
+        let taken = self.open(disk).map(|file| {
             let mut content = self.content();
             content.end = end;
             content.take_back(disk, &*file, end..end + length as u64, tail);
-            Ok(content.has_fresh_cut())
+            content.has_fresh_cut()
         });
         // The next write asks for it again.
         if let Ok(true) = taken

@@ -12,6 +12,6 @@ mod store;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) use process::Process;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
-pub(crate) use record::{MAX_RECORD, read_record, write_record};
+pub(crate) use record::{MAX_RECORD, may_be_of_holder, read_record, write_record};
 pub(crate) use storage::{Listed, Slice, Storage, Stored};
 pub(crate) use store::{Runtime, store_over_runtime};

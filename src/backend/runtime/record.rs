@@ -2,6 +2,7 @@
 //! it; the lock is the kernel's and dies with its process.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
 
 use crate::seam::Holder;
 
@@ -30,6 +31,14 @@ pub(crate) fn read_record(record: &[u8]) -> Holder {
     serde_json::from_slice::<Record>(line).map_or(Holder::unknown(), |r| Holder::new(r.process, r.host, r.since))
 }
 
+/// Whether a record of a lock that is held may be that of its holder: one that has just locked it has not said yet who it
+/// is, and a writer that was killed left its own behind.
+pub(crate) fn may_be_of_holder(holder: &Holder) -> bool {
+    let is_here = || holder.host == Holder::this_process().host && Path::new("/proc/self").exists();
+    let is_gone = || is_here() && !Path::new(&format!("/proc/{}", holder.process)).exists();
+    holder.process != 0 && !is_gone()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +54,14 @@ mod tests {
         for other in [&b""[..], b"{}", b"\xff\n", b"{\"process\":-1,\"since\":0}"] {
             assert_eq!(read_record(other), Holder::unknown());
         }
+    }
+
+    #[test]
+    fn a_record_of_nobody_or_of_a_process_that_is_gone_is_none_of_a_holder() {
+        assert!(may_be_of_holder(&Holder::this_process()));
+        assert!(!may_be_of_holder(&Holder::unknown()));
+        let gone = Holder { process: u32::MAX, ..Holder::this_process() };
+        assert_eq!(may_be_of_holder(&gone), !Path::new("/proc/self").exists());
+        assert!(may_be_of_holder(&Holder { host: "elsewhere".to_owned(), ..gone }));
     }
 }

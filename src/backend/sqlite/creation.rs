@@ -30,13 +30,13 @@ const TRIES: usize = 100;
 /// same time the first wins.
 pub(super) fn create_file(path: &Path, journal: Journal) -> Result<()> {
     let context = Context::store(path);
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     file_system::remote_wal(path, Some(journal), &context)?;
     for (suffix, holds) in [("-wal", "what was written last"), ("-journal", "a change that was not finished")] {
-        if beside(path, suffix).try_exists().map_err(|e| context.io("looking beside", e))? {
+        // Another process may have made the store since it was looked for, and use it.
+        if beside(path, suffix).try_exists().map_err(|e| context.io("looking beside", e))?
+            && !path.try_exists().map_err(|e| context.io("looking for", e))?
+        {
             return Err(context.unsupported(
                 format!(
                     "there is no such file, but its {suffix} lies there, with {holds}; bring the file back to it, or move \
@@ -63,6 +63,15 @@ pub(super) fn create_file(path: &Path, journal: Journal) -> Result<()> {
         Err(failed) => return Err(context.io("making", failed.error)),
     }
     private::sync_folder(folder).map_err(|e| context.io("making durable the folder of", e))
+}
+
+/// Removes what was left beside a store by processes that died while they made one.
+pub(super) fn clean_up_beside(path: &Path) {
+    remove_abandoned(folder_of(path));
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A folder in which a database is made, removed with what is in it.

@@ -6,7 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::super::runtime::{MAX_RECORD, Process, read_record, write_record};
+use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record};
 use super::failure::Context;
 use super::patience::pause;
 use crate::log::SessionId;
@@ -143,7 +143,7 @@ fn lock(file: &mut File) -> std::io::Result<Option<Holder>> {
             Ok(()) => file.unlock()?,
             Err(TryLockError::WouldBlock) => {
                 let holder = holder(file);
-                if holder.process != 0 || tries + 1 == PATIENCE {
+                if may_be_of_holder(&holder) || tries + 1 == PATIENCE {
                     return Ok(Some(holder));
                 }
             }

@@ -12,9 +12,9 @@ use super::journal::Journal;
 use super::lease::Locks;
 use super::look::keep_wal;
 use super::patience::Patience;
-use super::schema;
 use super::turnstile::Turnstile;
 use super::wal::Wal;
+use super::{creation, schema};
 use crate::seam::{Durability, Result};
 
 /// The connection that writes.
@@ -51,6 +51,7 @@ impl Writer {
         busy_timeout: Duration,
         context: &Context<'_>,
     ) -> Result<Self> {
+        creation::clean_up_beside(path);
         let (mut connection, journal) = open_writer(path, journal, busy_timeout, context)?;
         let prepare = |connection: &mut Connection| {
             let patience = Patience::of(connection, busy_timeout)?;
