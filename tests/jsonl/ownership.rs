@@ -248,20 +248,53 @@ fn a_process_owns_while_it_lives_paused_or_not_and_no_longer_when_it_is_killed()
             other => panic!("{other}"),
         };
         refused(&at);
+        let owner = || stat(&at, "s").owner.map(|holder| holder.process);
+        assert_eq!(owner(), Some(other.child.id()));
         assert_eq!(at.create(&header("s"), CreateOptions::default()).err().unwrap().kind(), ErrorKind::AlreadyExists);
         other.signal("STOP");
         refused(&at);
         assert_eq!((read(&at, "s"), list(&at).len()), (events(0..2), 1));
+        assert_eq!((owner(), list(&at)[0].owner.as_ref().map(|o| o.process)), (Some(other.child.id()), owner()));
         other.signal("CONT");
         assert_eq!(other.tell("2"), "done");
         other.signal("KILL");
         other.child.wait().unwrap();
+        let left = std::fs::read(place.session("s").join("session.lock")).unwrap();
+        assert!(!left.is_empty(), "who is killed leaves a record");
+        assert_eq!((owner(), list(&at)[0].owner.clone()), (None, None));
+        assert_eq!(std::fs::read(place.session("s").join("session.lock")).unwrap(), left, "looking changes nothing");
         let next = writer(&at, "s");
+        assert_eq!(owner(), Some(std::process::id()));
         assert_eq!(next.read(SeqRange::ALL).unwrap(), events(0..3), "what was acknowledged survives its process");
         next.append(&events(3..4)).unwrap();
         assert_eq!(read(&place.open(), "s"), events(0..4));
         let mut other = Other::start(&place);
         assert!(other.tell("open").contains("being written by process"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_paused_process_whose_session_was_taken_over_by_force_stores_nothing_when_it_goes_on() {
+    for encoding in ENCODINGS {
+        let place = Place::new(encoding);
+        let at = place.open();
+        store(&at, "s", &[&events(0..1)]);
+        let mut other = Other::start(&place);
+        assert_eq!((other.tell("open"), other.tell("1")), ("done".to_owned(), "done".to_owned()));
+        other.signal("STOP");
+        std::fs::remove_file(place.session("s").join("session.lock")).unwrap();
+        let taken = writer(&at, "s");
+        taken.append(&events(2..3)).unwrap();
+        let bytes = std::fs::read(place.log("s")).unwrap();
+        other.signal("CONT");
+        assert!(other.tell("2").contains("another writer now"));
+        assert!(other.tell("3").contains("another writer now"));
+        assert_eq!(other.tell("close"), "done");
+        assert!(std::fs::read(place.log("s")).unwrap() == bytes);
+        assert_eq!(stat(&place.open(), "s").owner.map(|holder| holder.process), Some(std::process::id()));
+        taken.append(&events(3..4)).unwrap();
+        assert_eq!(read(&place.open(), "s"), events(0..4));
     }
 }
 

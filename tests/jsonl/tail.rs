@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 
-use session_persistence::{Encoding, OpenOptions, SeqRange, SessionEvent, SessionPersistence, TornTail};
+use session_persistence::{Encoding, Error, OpenOptions, SeqRange, SessionEvent, SessionPersistence, TornTail};
 
 use super::place::{ENCODINGS, Place, event, events, id, read, stat, store, turn_end, typed, writer};
 
@@ -155,4 +155,69 @@ fn a_finished_turn_in_a_fragment_without_its_line_feed_counts_for_nothing() {
     let mut file = fs::File::options().append(true).open(place.log("s")).unwrap();
     write!(file, "garbage\n{}", turn_end(3).to_line()).unwrap();
     assert_eq!(read(&place.open(), "s"), events(0..2));
+}
+
+/// Batches that no compression makes shorter than a few sectors.
+fn long_batches(count: u64) -> Vec<SessionEvent> {
+    let mut state = 1_u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + (state >> 40) as u8 % 26)
+    };
+    let mut text = || (0..4000).map(|_| letter()).collect::<String>();
+    (0..count).map(|seq| typed("todo/write", seq, &format!(r#"{{"todos":["{}"]}}"#, text()))).collect()
+}
+
+#[test]
+fn sectors_that_a_loss_of_power_left_out_are_a_torn_tail_behind_the_last_finished_turn_and_damage_before_it() {
+    for encoding in ENCODINGS {
+        for has_turn_end in [false, true] {
+            let place = Place::new(encoding);
+            let long = long_batches(4);
+            store(&place.open(), "s", &long.chunks(1).collect::<Vec<_>>());
+            let last_record = fs::read(place.log("s")).unwrap().len();
+            writer(&place.open(), "s").append(&[if has_turn_end { turn_end(4) } else { event(4) }]).unwrap();
+            let bytes = fs::read(place.log("s")).unwrap();
+            // Not the header, which is needed for anything.
+            for sector in 1..bytes.len() / 512 {
+                let gap = sector * 512..(sector + 1) * 512;
+                let mut left = bytes.clone();
+                left[gap.clone()].fill(0);
+                fs::write(place.log("s"), &left).unwrap();
+                let store = place.open();
+                let read_all = store.open(&id("s"), OpenOptions::read()).unwrap().read(SeqRange::ALL);
+                if has_turn_end && gap.end <= last_record {
+                    let Err(Error::Corruption { seq: Some(seq), .. }) = read_all else { panic!("{read_all:?}") };
+                    let early = SeqRange::from(..seq.get());
+                    let reader = store.open(&id("s"), OpenOptions::read()).unwrap();
+                    assert!(reader.read(early).unwrap() == long[..seq.get() as usize]);
+                    continue;
+                }
+                let log = read_all.unwrap_or_else(|e| panic!("{encoding:?}, sector {sector}: {e}"));
+                let count = log.len() as u64;
+                assert!(log == long[..log.len()], "{encoding:?}, sector {sector}");
+                assert_eq!(stat(&store, "s").torn_tail.map(|torn| torn.seq), Some(count));
+                writer(&store, "s").append(&events(count..count + 1)).unwrap();
+                assert!(read(&place.open(), "s") == [log, events(count..count + 1)].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_last_batch_without_some_of_its_sectors_is_a_torn_tail_before_it_is_read_and_after() {
+    for encoding in ENCODINGS {
+        let place = Place::new(encoding);
+        let long = long_batches(3);
+        store(&place.open(), "s", &[&long[..1], &long[1..2]]);
+        let start = fs::read(place.log("s")).unwrap().len();
+        writer(&place.open(), "s").append(&long[2..]).unwrap();
+        let bytes = fs::read(place.log("s")).unwrap();
+        for sector in start / 512..bytes.len().div_ceil(512) {
+            let gap = start.max(sector * 512)..bytes.len().min((sector + 1) * 512);
+            let mut left = bytes.clone();
+            left[gap].fill(0);
+            goes_on_behind(&place, &left, &long[..2], (bytes.len() - start) as u64);
+        }
+    }
 }

@@ -326,3 +326,53 @@ impl Packer {
         self.compressor.lock().unwrap_or_else(PoisonError::into_inner).compress(rows)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_up_to_the_end_of_a_sector_are_a_gap_and_a_few_elsewhere_are_none() {
+        // The frame stands from byte 1000 to byte 3000.
+        for (zeros, expected) in [
+            (1020..1024, true),
+            (1021..1024, false),
+            (1020..1023, false),
+            (1500..1504, false),
+            (1500..1537, true),
+            (1532..1537, true),
+            (1533..1537, false),
+            (1536..2048, true),
+            (2996..3000, true),
+            (2997..3000, false),
+            (1000..3000, true),
+            (1000..1024, true),
+            (1003..1024, true),
+            (1000..1004, false),
+        ] {
+            assert_eq!(is_gap(zeros.clone(), 1000, 3000), expected, "{zeros:?}");
+        }
+        for (zeros, expected) in [(1023..1024, true), (1024..1026, false), (1024..1536, true), (1026..1027, false)] {
+            assert_eq!(is_gap(zeros.clone(), 1023, 3000), expected, "{zeros:?}");
+        }
+    }
+
+    #[test]
+    fn a_gap_is_found_wherever_it_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for (zeros, expected) in [
+            (PIECE - 700..PIECE + 700, true),
+            (PIECE - 4..PIECE + 2, true),
+            (PIECE - 3..PIECE + 2, false),
+            (90..94, false),
+        ] {
+            let mut bytes = vec![7; 3 * PIECE];
+            bytes[zeros.clone()].fill(0);
+            std::fs::write(&path, &bytes).unwrap();
+            let file = std::fs::File::open(&path).unwrap();
+            let mut window = Window::new(&file, bytes.len() as u64, 1 << 10);
+            assert_eq!(has_gap(&mut window, 10, bytes.len() as u64).unwrap(), expected, "{zeros:?}");
+        }
+    }
+}

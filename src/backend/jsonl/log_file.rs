@@ -119,15 +119,22 @@ impl LogFile {
 
     /// Ends the lease, and cuts off what a failed append of it has left.
     pub(super) fn finish(&self, disk: &dyn Disk, tail: &Tail) {
-        let mut content = self.content();
-        if tail.is_ours
-            && let Some(file) = content.file.clone()
-            && let Err(e) = content.cut_own(disk, &*file, &tail.range)
-        {
-            let path = self.path.display();
-            log::warn!("{path}: what a failed append left could not be cut off: {e}; the next writer may read it");
+        let path = self.path.display();
+        let has_fresh_cut = {
+            let mut content = self.content();
+            if tail.is_ours
+                && let Some(file) = content.file.clone()
+                && let Err(e) = content.cut_own(disk, &*file, &tail.range)
+            {
+                log::warn!("{path}: what a failed append left could not be cut off: {e}; the next writer may read it");
+            }
+            content.has_fresh_cut()
+        };
+        // The next writer does not know of it.
+        if has_fresh_cut && let Err(e) = self.sync(disk) {
+            log::warn!("{path}: syncing what a failed append left and was cut off: {e}");
         }
-        content.lock = None;
+        self.content().lock = None;
     }
 
     /// Closes a file that no lease needs: it is opened again to be synced.
@@ -212,16 +219,16 @@ impl LogFile {
 
     /// Takes back a batch of `length` bytes that was written at `end` and could not be synced.
     pub(super) fn take_back(&self, disk: &dyn Disk, end: u64, length: usize, tail: &mut Tail) {
-        let taken = self.open(disk).map(|file| {
+        let has_fresh_cut = {
             let mut content = self.content();
             content.end = end;
+            // Open, or nothing could have been written.
+            let Some(file) = content.file.clone() else { return };
             content.take_back(disk, &*file, end..end + length as u64, tail);
             content.has_fresh_cut()
-        });
-        // The next write asks for it again.
-        if let Ok(true) = taken
-            && let Err(e) = self.sync(disk)
-        {
+        };
+        // Where it fails the next write asks for it again.
+        if has_fresh_cut && let Err(e) = self.sync(disk) {
             log::debug!("{}: syncing what was taken back: {e}", self.path.display());
         }
     }

@@ -54,19 +54,38 @@ pub use self::layout::Encoding;
 /// that is absent in `_no-cwd`. New files have mode 0600, new folders 0700.
 ///
 /// - **Appending** writes at once, which survives the death of the process; a flush syncs the files that were written
-///   since. An append that fails is cut off again.
+///   since, once each, and the folders that lead to new ones. With [`Durability::EveryAppend`] an append syncs its file
+///   before it answers, and the first one of a session all that leads to it. An append that fails, by its sync too, is
+///   cut off again, and nothing of it is ever read.
+/// - **A sync that fails** is not simply repeated: the system counts as written what it could not write. All that is not
+///   known to survive, which is what came behind the last sync of this store that succeeded, is checked and written again
+///   by the next flush, under the session's lock. Where it is gone from memory by then the flush goes on to fail.
 /// - **A torn tail** is what a crash in the middle of a write leaves at the end of a file: a row without its line feed, a
 ///   frame without its end, which is discarded whole, zeros. It is never read, told in
 ///   [`Snapshot::torn_tail`](crate::Snapshot::torn_tail), and cut off by the first append, which logs a warning. In a file
 ///   of text a bad row behind the last finished turn counts as torn; before that it is damage, an error that tells where.
+///   The same goes, in a file of frames, for a batch with sectors that were never written, as a disk leaves them that
+///   loses its power while it writes in an order of its own. Only what a writer found torn when it opened the session, or
+///   has left itself, is cut off: bytes that somebody else adds meanwhile stay, and the append is refused.
 /// - **Ownership** is a lock on `session.lock`, held by the kernel: it ends with the process, however that ends. Releases
 ///   of DeepSeek Harness that lock the same file keep off and are kept off; earlier ones know no lock. File systems
-///   without such locks are not for writing.
+///   without such locks are not for writing. Every append checks that the file it locked is still the one in its place and
+///   still holds the record that it left there: a writer whose session was taken over by force, by removing or replacing
+///   the lock file, gets `OwnershipLost` from then on, stores nothing, cuts nothing, and leaves the new owner alone when it
+///   closes.
+/// - **Owners** are told in [`Snapshot::owner`](crate::Snapshot::owner) whatever store or process they write through. A
+///   writer that closes empties the lock file, so that one look at its size tells that nobody writes; only where it holds
+///   a record, of a writer or of one that was killed, is the lock tried, together with others who look and only for that
+///   moment. A program that locks the file and leaves it empty is not told there; whoever opens for writing is refused all
+///   the same. Looking makes and changes no file.
+/// - **Removing** takes the oldest generation first and the newest last, so that all of the session is there or nothing; a
+///   folder that is left with nothing but a lock or drafts is no session, keeps nobody from its id, and is cleaned up with
+///   the next creation.
 /// - **Damage** in one file leaves the rest alone: a session whose header cannot be read is listed by the name of its
 ///   folder.
 /// - **Listing** reads the first line and the last of each session on the page, and looks at every file's size and time:
-///   its cost grows with the number of sessions, and not with their length. Looking for an id looks once into every
-///   project folder.
+///   its cost grows with the number of sessions, and not with their length. What is missing far from both ends is found
+///   when the log is read. Looking for an id looks once into every project folder.
 /// - **Reading in pages**, each from where one ended, costs as much as reading the log once, whatever the size of its
 ///   batches, after one pass over it when it is first opened or was changed by another program. Logs that are not held in
 ///   memory are gone on with from where a page ended: the store remembers up to 64 such places, in at most 32 MiB
@@ -76,7 +95,8 @@ pub use self::layout::Encoding;
 ///   over and after each change by another program; and once more when a reader comes to its end.
 /// - [`Snapshot::activity`](crate::Snapshot::activity) is the time of the file, set by each append to a value above all
 ///   that this store has seen. [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the file.
-/// - Every open handle keeps a file open, every writer two more.
+/// - Every open handle keeps a file open, every writer two more. Of the sessions that were written, closed and not
+///   flushed about 64 stay open, or up to twice as many.
 /// - Logs of the formats 0 to 2 are listed and read as they are stored, packed rows as the events that they stand for.
 ///   No file is ever migrated.
 ///

@@ -211,10 +211,12 @@ fn faults(which: Which, call: Call) -> Vec<Fault> {
     let fault = |errno, is_short| Fault { which, errno, is_short };
     let mut faults = vec![fault(EIO, false)];
     if changes(call) {
-        faults.extend([ENOSPC, EACCES, EROFS].map(|errno| fault(errno, false)));
+        faults.extend([fault(ENOSPC, false), fault(EACCES, false)]);
+        faults.extend(in_full().then(|| fault(EROFS, false)));
     }
     if call == Call::Write {
-        faults.extend([EIO, ENOSPC].map(|errno| fault(errno, true)));
+        faults.push(fault(ENOSPC, true));
+        faults.extend(in_full().then(|| fault(EIO, true)));
     }
     faults
 }

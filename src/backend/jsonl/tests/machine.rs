@@ -3,17 +3,19 @@
 //! Content becomes durable when its file is synced, and a name when its folder is. A sync that fails counts what it
 //! should have written as written, as Linux does: the next one succeeds and does not write it.
 
+mod loss;
+mod open_file;
+
 use std::collections::{BTreeMap, HashMap};
-use std::fs::TryLockError;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+pub(super) use self::loss::{Chance, Loss};
+use self::loss::{Change, Content, What};
+use self::open_file::OpenFile;
 use super::super::disk::{Disk, DiskFile, Identity, Name, Stat};
 use super::watch::Call;
-
-/// What a disk writes whole or not at all, in bytes.
-const SECTOR: usize = 512;
 
 /// A machine with a disk; its clones are the same machine.
 #[derive(Clone)]
@@ -44,26 +46,6 @@ struct Node {
     changed: u64,
 }
 
-#[derive(Clone, PartialEq)]
-enum Content {
-    File(Vec<u8>),
-    Folder(BTreeMap<String, u64>),
-}
-
-#[derive(Clone)]
-struct Change {
-    node: u64,
-    what: What,
-}
-
-#[derive(Clone)]
-enum What {
-    Write { at: usize, bytes: Vec<u8> },
-    SetLen(usize),
-    Add(String, u64),
-    Remove(String),
-}
-
 #[derive(Clone, Copy, PartialEq)]
 enum Held {
     Alone,
@@ -86,23 +68,6 @@ pub(super) enum Which {
     At(usize),
     /// Every call of this kind.
     Every(Call),
-}
-
-/// What a loss of power does to what is not durable.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Loss {
-    /// It takes all.
-    All,
-    /// It takes nothing.
-    Nothing,
-    /// It takes all but the first changes, so many.
-    AllBut(usize),
-    /// It takes some changes, each by chance.
-    Some(u64),
-    /// Each sector of a file stays at some time of its own, and the size at another.
-    Sectors(u64),
-    /// It takes the end of the last write, of which so many bytes stay; the file may have grown to its new size before.
-    Torn { stay: usize, is_grown: bool },
 }
 
 impl Machine {
@@ -208,36 +173,8 @@ impl Machine {
     /// The machine after a loss of power, turned on again.
     pub(super) fn after(&self, loss: Loss) -> Self {
         let state = self.state();
-        let mut disk: HashMap<u64, Content> = state.nodes.iter().map(|(n, node)| (*n, node.durable.clone())).collect();
-        let changes = &state.unsynced;
-        let mut chance = Chance::new(match loss {
-            Loss::Some(seed) | Loss::Sectors(seed) => seed,
-            _ => 0,
-        });
-        match loss {
-            Loss::All => {}
-            Loss::Nothing => changes.iter().for_each(|change| change.apply(&mut disk)),
-            Loss::AllBut(first) => changes.iter().take(first).for_each(|change| change.apply(&mut disk)),
-            Loss::Some(_) => changes.iter().filter(|_| chance.below(2) == 0).for_each(|change| change.apply(&mut disk)),
-            Loss::Sectors(_) => {
-                let mut numbers: Vec<_> = disk.keys().copied().collect();
-                numbers.sort_unstable();
-                for number in numbers {
-                    let changes: Vec<_> = changes.iter().filter(|change| change.node == number).collect();
-                    by_sectors(number, &changes, &mut disk, &mut chance);
-                }
-            }
-            Loss::Torn { stay, is_grown } => {
-                let (last, before) = changes.split_last().unwrap();
-                before.iter().for_each(|change| change.apply(&mut disk));
-                let What::Write { at, bytes } = &last.what else { panic!("the last change is no write") };
-                if is_grown {
-                    Change { node: last.node, what: What::SetLen(at + bytes.len()) }.grow(&mut disk);
-                }
-                let what = What::Write { at: *at, bytes: bytes[..stay].to_vec() };
-                Change { node: last.node, what }.apply(&mut disk);
-            }
-        }
+        let durable = state.nodes.iter().map(|(number, node)| (*number, node.durable.clone())).collect();
+        let disk = loss.leave(durable, &state.unsynced);
         let nodes = disk.into_iter().map(|(number, content)| {
             let modified = state.nodes[&number].modified;
             (number, Node { live: content.clone(), durable: content, modified, changed: state.clock })
@@ -249,77 +186,6 @@ impl Machine {
         state.opened += 1;
         state.open += 1;
         Box::new(OpenFile { machine: self.clone(), node, opening: state.opened, path: path.to_owned() })
-    }
-}
-
-/// Chooses for each sector of a file, and for its size, the time at which it stays.
-fn by_sectors(number: u64, changes: &[&Change], disk: &mut HashMap<u64, Content>, chance: &mut Chance) {
-    if changes.is_empty() {
-        return;
-    }
-    let mut times = vec![disk[&number].clone()];
-    for change in changes {
-        change.apply(disk);
-        times.push(disk[&number].clone());
-    }
-    let pick = |chance: &mut Chance| times[chance.below(times.len() as u64) as usize].clone();
-    let Content::File(sized) = pick(chance) else {
-        disk.insert(number, pick(chance));
-        return;
-    };
-    let mut result = vec![0; sized.len()];
-    for start in (0..result.len()).step_by(SECTOR) {
-        let Content::File(from) = pick(chance) else { unreachable!("a file stays one") };
-        let end = (start + SECTOR).min(result.len()).min(from.len());
-        if start < end {
-            result[start..end].copy_from_slice(&from[start..end]);
-        }
-    }
-    disk.insert(number, Content::File(result));
-}
-
-impl Change {
-    fn apply(&self, disk: &mut HashMap<u64, Content>) {
-        let content = disk.get_mut(&self.node).expect("what is changed is there");
-        match (&self.what, content) {
-            (What::Write { at, bytes }, Content::File(content)) => write_into(content, *at, bytes),
-            (What::SetLen(length), Content::File(content)) => content.resize(*length, 0),
-            (What::Add(name, node), Content::Folder(names)) => drop(names.insert(name.clone(), *node)),
-            (What::Remove(name), Content::Folder(names)) => drop(names.remove(name)),
-            _ => unreachable!("files have content, and folders names"),
-        }
-    }
-
-    fn grow(&self, disk: &mut HashMap<u64, Content>) {
-        if let (What::SetLen(length), Some(Content::File(content))) = (&self.what, disk.get_mut(&self.node)) {
-            content.resize((*length).max(content.len()), 0);
-        }
-    }
-}
-
-fn write_into(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
-    if bytes.is_empty() {
-        return;
-    }
-    let end = at + bytes.len();
-    content.resize(content.len().max(end), 0);
-    content[at..end].copy_from_slice(bytes);
-}
-
-/// Numbers by chance, the same for the same seed.
-pub(super) struct Chance(u64);
-
-impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d)
-    }
-
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
     }
 }
 
@@ -534,117 +400,5 @@ impl Disk for Machine {
         state.step(Call::Open, path)?;
         let node = state.find(path)?;
         Ok(self.open_node(&mut state, path, node))
-    }
-}
-
-struct OpenFile {
-    machine: Machine,
-    node: u64,
-    opening: u64,
-    path: PathBuf,
-}
-
-impl OpenFile {
-    fn lock(&self, wanted: Held) -> Result<(), TryLockError> {
-        let mut state = self.machine.state();
-        state.step(Call::Lock, &self.path).map_err(TryLockError::Error)?;
-        let locks = state.locks.entry(self.node).or_default();
-        let others = locks.iter().filter(|(opening, _)| **opening != self.opening);
-        if others.clone().any(|(_, held)| wanted == Held::Alone || *held == Held::Alone) {
-            return Err(TryLockError::WouldBlock);
-        }
-        locks.insert(self.opening, wanted);
-        Ok(())
-    }
-}
-
-impl DiskFile for OpenFile {
-    fn stat(&self) -> io::Result<Stat> {
-        let mut state = self.machine.state();
-        state.step(Call::Stat, &self.path)?;
-        Ok(state.stat(self.node))
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut state = self.machine.state();
-        state.step(Call::Read, &self.path)?;
-        let Content::File(bytes) = &state.nodes[&self.node].live else {
-            return Err(io::ErrorKind::IsADirectory.into());
-        };
-        let rest = &bytes[bytes.len().min(offset as usize)..];
-        let read = rest.len().min(buffer.len());
-        buffer[..read].copy_from_slice(&rest[..read]);
-        Ok(read)
-    }
-
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let mut state = self.machine.state();
-        let (arrived, result) = match state.call(Call::Write, &self.path) {
-            Ok(()) => (bytes.len(), Ok(())),
-            Err((failed, is_short)) => (if is_short { bytes.len() / 2 } else { 0 }, Err(failed)),
-        };
-        state.written += arrived;
-        if arrived > 0 {
-            state.change(self.node, What::Write { at: offset as usize, bytes: bytes[..arrived].to_vec() });
-        }
-        result
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.machine.state();
-        state.step(Call::SetLen, &self.path)?;
-        state.change(self.node, What::SetLen(len as usize));
-        Ok(())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        let mut state = self.machine.state();
-        let is_on = state.off_at.is_none_or(|off_at| state.calls.len() < off_at);
-        match state.step(Call::Sync, &self.path) {
-            Ok(()) => state.sync(self.node),
-            Err(failed) => {
-                if is_on {
-                    state.count_as_written(self.node);
-                }
-                return Err(failed);
-            }
-        }
-        Ok(())
-    }
-
-    fn set_modified(&self, nanoseconds: u64) -> io::Result<()> {
-        let mut state = self.machine.state();
-        state.step(Call::SetModified, &self.path)?;
-        state.clock += 1;
-        let clock = state.clock;
-        let node = state.nodes.get_mut(&self.node).unwrap();
-        node.modified = nanoseconds;
-        node.changed = clock;
-        Ok(())
-    }
-
-    fn try_lock(&self) -> Result<(), TryLockError> {
-        self.lock(Held::Alone)
-    }
-
-    fn try_lock_shared(&self) -> Result<(), TryLockError> {
-        self.lock(Held::Together)
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        if let Some(locks) = self.machine.state().locks.get_mut(&self.node) {
-            locks.remove(&self.opening);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for OpenFile {
-    fn drop(&mut self) {
-        let mut state = self.machine.state();
-        state.open -= 1;
-        if let Some(locks) = state.locks.get_mut(&self.node) {
-            locks.remove(&self.opening);
-        }
     }
 }
