@@ -21,16 +21,10 @@ fn processes() -> Vec<Peer> {
     (0..PROCESSES).map(|_| Peer::start()).collect()
 }
 
-/// The files of a store beyond those that hold `sessions`.
-fn leftovers(place: &Place, sessions: &[String]) -> Vec<PathBuf> {
-    let expected = place.expected(sessions);
-    place.files().into_iter().filter(|path| !expected.contains(path)).collect()
-}
-
 /// Nothing is left but what is stored. Where the last two processes leave in the same moment each of them may see the other
 /// still there, and SQLite's files stay, whole, for the next one to put away.
 fn assert_finished(place: &Place, sessions: &[String], what: &str) {
-    let files = leftovers(place, sessions);
+    let files = place.leftovers(sessions);
     let is_sqlites =
         |path: &PathBuf| path.to_str().unwrap().ends_with(".db-wal") || path.to_str().unwrap().ends_with(".db-shm");
     if !files.is_empty() && files.iter().all(is_sqlites) {
@@ -39,7 +33,7 @@ fn assert_finished(place: &Place, sessions: &[String], what: &str) {
         next.tell("count").done();
         next.end();
     }
-    assert_eq!(place.files(), place.expected(sessions), "{what}: nothing else is left");
+    place.assert_holds(sessions, &format!("{what}: nothing else is left"));
 }
 
 #[test]
@@ -148,7 +142,7 @@ fn assert_cleaned(place: &Place, others: &[String], killed: &str, what: &str) {
     next.end();
     let mut sessions = others.to_vec();
     sessions.push(killed.to_owned());
-    assert_eq!(place.files(), place.expected(&sessions), "{what}: what was left is cleaned up");
+    place.assert_holds(&sessions, &format!("{what}: what was left is cleaned up"));
 }
 
 #[test]
@@ -171,7 +165,7 @@ fn a_process_killed_while_it_sets_a_store_up_leaves_nothing_or_a_finished_one() 
             }
             std::thread::sleep(usual.mul_f64(chance.f64()));
             victim.kill();
-            strays += usize::from(!leftovers(&place, &["s0".to_owned()]).is_empty());
+            strays += usize::from(!place.leftovers(&["s0".to_owned()]).is_empty());
             assert_cleaned(&place, &[], "s0", &what);
         }
         eprintln!("{kind:?}: {strays} killed processes left files that the next one cleaned up");

@@ -140,6 +140,21 @@ impl Place {
         paths
     }
 
+    /// What stands in the folder and holds nothing of what is stored.
+    pub(crate) fn leftovers(&self, sessions: &[String]) -> Vec<PathBuf> {
+        let expected = self.expected(sessions);
+        let holds = |path: &PathBuf| *path == self.path() || expected.iter().any(|file| file.starts_with(path));
+        self.entries().into_iter().filter(|path| !holds(path)).collect()
+    }
+
+    /// Checks that `sessions` are stored, as far as their files tell, that no writer is open, and that nothing is left over.
+    #[track_caller]
+    pub(crate) fn assert_holds(&self, sessions: &[String], what: &str) {
+        assert_eq!(self.files(), self.expected(sessions), "{what}");
+        let left = self.leftovers(sessions);
+        assert!(left.is_empty(), "{what}: {left:?} is left over");
+    }
+
     /// Every file below the folder.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         self.entries().into_iter().filter(|path| !path.is_dir()).collect()

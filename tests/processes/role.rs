@@ -128,6 +128,7 @@ impl Role {
             }
             ["contend", name, _] => answer = self.contend(name, number(2))?,
             ["fork", name, what] => answer = super::fork::in_child(|| self.forked(name, what)),
+            ["forks", name, _] => answer = super::fork::at_work(self, name, number(2))?,
             #[cfg(feature = "sqlite")]
             ["fill", name, ..] => answer = super::wal::fill(self, name, number(2)..number(3))?.to_string(),
             #[cfg(feature = "sqlite")]
@@ -226,16 +227,20 @@ impl Role {
         Ok(stored.join(","))
     }
 
+    /// The store once more, as another part of the same program opens it.
+    pub(crate) fn second_store(&self) -> Result<Store> {
+        let (kind, durability, path) = self.place.as_ref().unwrap();
+        kind.open(path, *durability)
+    }
+
     /// What a forked child does with what it has of its parent.
-    fn forked(&mut self, name: &str, what: &str) -> Result<String> {
+    pub(crate) fn forked(&mut self, name: &str, what: &str) -> Result<String> {
         match what {
             "nothing" => {}
             "drop" => self.let_go(),
             "close" => self.handles[name].close()?,
-            "append" => {
-                let next = stat(&*self.store()?, name).event_count;
-                self.handles[name].append(&[event(name, next.unwrap_or_default())])?;
-            }
+            "append-5" => self.handles[name].append(&[event(name, 5)])?,
+            "append-8" => self.handles[name].append(&[event(name, 8)])?,
             "flush" => self.handles[name].flush()?,
             "read" => drop(self.handles[name].read(SeqRange::ALL)?),
             "stat" => drop(self.store()?.stat(&id(name))?),

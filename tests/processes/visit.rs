@@ -42,9 +42,9 @@ fn a_visit_to_a_store_that_nobody_has_open_leaves_its_files_as_they_were() {
         let mut writer = written(&place);
         writer.tell("close b").done();
         writer.end();
-        let (files, bytes) = (place.files(), place.bytes());
+        let (files, bytes) = (place.entries(), place.bytes());
         look(&place);
-        assert_eq!(place.files(), files, "{kind:?}: nothing is left beside the store");
+        assert_eq!(place.entries(), files, "{kind:?}: nothing is left beside the store");
         assert!(place.bytes() == bytes, "{kind:?}");
         let store = place.open();
         let before = list(&*store);
@@ -56,7 +56,7 @@ fn a_visit_to_a_store_that_nobody_has_open_leaves_its_files_as_they_were() {
         let absent = place.open().open(&id("absent"), OpenOptions::write()).map(|_| ()).unwrap_err();
         assert_eq!(absent.kind().name(), "NotFound", "{kind:?}");
         assert_eq!(list(&*place.open()), before, "{kind:?}");
-        assert_eq!(place.files(), files, "{kind:?}: nothing is left beside the store");
+        assert_eq!(place.entries(), files, "{kind:?}: nothing is left beside the store");
         assert!(place.bytes() == bytes, "{kind:?}");
     }
 }
@@ -67,14 +67,14 @@ fn a_visit_to_a_store_that_another_process_writes_changes_nothing() {
         let place = Place::new(*kind);
         let mut writer = written(&place);
         let store = place.open();
-        let (files, bytes, before) = (place.files(), place.bytes(), list(&*store));
+        let (files, bytes, before) = (place.entries(), place.bytes(), list(&*store));
         look(&place);
         let mut visitor = Peer::at(&place);
         let refusal = visitor.tell("open b").refused();
         assert_eq!((refusal.kind.as_str(), refusal.holder), ("AlreadyOwned", Some(writer.pid())), "{kind:?}");
         assert_eq!(visitor.tell("create b").refused().kind, "AlreadyExists", "{kind:?}");
         visitor.end();
-        assert_eq!(place.files(), files, "{kind:?}");
+        assert_eq!(place.entries(), files, "{kind:?}");
         assert!(place.bytes() == bytes, "{kind:?}");
         assert_eq!(list(&*store), before, "{kind:?}");
         writer.tell("append b 6 7").done();
