@@ -1,10 +1,11 @@
 //! An append after which the WAL is copied into the database, on a disk that fails meanwhile: the append stands.
 
 use rusqlite::{Connection, ffi};
-use session_persistence::{Durability, ErrorKind};
+use session_persistence::ErrorKind;
 
 use super::fault::{Effect, Fault, Kind, Part};
 use super::is_full;
+use super::sample::Mode;
 use super::scene::{Call, Scene};
 
 const SEED: u64 = 0x1001;
@@ -24,8 +25,8 @@ const FAILURES: [(Kind, Part, Effect); 10] = [
 ];
 
 /// A store whose WAL is about to be copied.
-fn with_a_long_wal(durability: Durability) -> Scene {
-    let scene = Scene::before(Call::Append, durability);
+fn with_a_long_wal(mode: Mode) -> Scene {
+    let scene = Scene::before(Call::Append, mode);
     let other = Connection::open(scene.disk.store()).unwrap();
     // Up to 1000 pages SQLite leaves it alone, and so does the store.
     other.execute_batch("CREATE TABLE mine (x); INSERT INTO mine VALUES (zeroblob(960 * 8192))").unwrap();
@@ -53,16 +54,16 @@ fn append_until_copied(scene: &mut Scene, what: &str) {
 fn an_append_whose_checkpoint_fails_is_stored_all_the_same() {
     let mut all: Vec<_> = FAILURES
         .into_iter()
-        .flat_map(|failure| [Durability::OnFlush, Durability::EveryAppend].map(|durability| (failure, durability)))
-        .flat_map(|(failure, durability)| [false, true].map(|lasts| (failure, durability, lasts)))
+        .flat_map(|failure| [Mode::OnFlush, Mode::EveryAppend].map(|mode| (failure, mode)))
+        .flat_map(|(failure, mode)| [false, true].map(|lasts| (failure, mode, lasts)))
         .collect();
     if !is_full() {
         fastrand::Rng::with_seed(SEED).shuffle(&mut all);
         all.truncate(4);
     }
-    for ((kind, part, effect), durability, lasts) in all {
-        let what = format!("{durability:?}, {effect:x?} of {kind:?} of {part:?}, lasts {lasts}");
-        let mut scene = with_a_long_wal(durability);
+    for ((kind, part, effect), mode, lasts) in all {
+        let what = format!("{mode:?}, {effect:x?} of {kind:?} of {part:?}, lasts {lasts}");
+        let mut scene = with_a_long_wal(mode);
         let fault = Fault::new(kind, effect).on(part);
         scene.disk.inject(if lasts { fault.lasting() } else { fault });
         append_until_copied(&mut scene, &what);
@@ -81,17 +82,17 @@ fn an_append_whose_checkpoint_fails_is_stored_all_the_same() {
 
 #[test]
 fn a_loss_of_power_while_the_wal_is_copied_after_an_append_takes_nothing_that_was_flushed() {
-    for durability in [Durability::OnFlush, Durability::EveryAppend] {
+    for mode in [Mode::OnFlush, Mode::EveryAppend] {
         let mut random = fastrand::Rng::with_seed(SEED);
         let mut changes = 0;
         loop {
-            let mut scene = with_a_long_wal(durability);
+            let mut scene = with_a_long_wal(mode);
             scene.disk.cut_power_after(changes);
             let mut appended = Ok(());
             for _ in 0..60 {
                 appended = appended.and_then(|()| scene.append(1));
             }
-            let what = format!("{durability:?}, power cut after {changes} changes");
+            let what = format!("{mode:?}, power cut after {changes} changes");
             assert!(appended.is_ok() || scene.disk.is_off(), "{what}");
             scene.check_left(&what);
             if !scene.disk.is_off() {

@@ -285,15 +285,23 @@ impl Disk {
 
     pub(crate) fn delete(&self, name: &str, is_lasting: bool, delete: impl FnOnce() -> i32) -> i32 {
         let mut state = self.state();
-        if let Err(effect) = state.start(Kind::Delete, Part::of(name)) {
-            return effect.code();
-        }
+        let late = match state.start(Kind::Delete, Part::of(name)) {
+            Ok(()) => None,
+            Err(Effect::Late(code)) => Some(code),
+            Err(other) => return other.code(),
+        };
         let done = delete();
-        if done == ffi::SQLITE_OK {
-            state.change(Change::Unname { name: name.to_owned() });
-            if is_lasting {
+        if done != ffi::SQLITE_OK {
+            return done;
+        }
+        state.change(Change::Unname { name: name.to_owned() });
+        match late {
+            // The folder is synced only where that is asked for.
+            Some(code) if is_lasting => return code,
+            None if is_lasting => {
                 state.make_durable(|change| matches!(change, Change::Unname { name: n } if n == name));
             }
+            _ => {}
         }
         done
     }

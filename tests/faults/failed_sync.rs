@@ -5,13 +5,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, ffi};
-use session_persistence::{Durability, ErrorKind};
+use session_persistence::ErrorKind;
 
 use super::disk::{Disk, scratch};
 use super::fault::{Effect, Fault, Kind, Part};
 use super::is_full;
 use super::ledger::{Ledger, Through, chain};
-use super::sample::{self, create, events};
+use super::sample::{self, Mode, create, events};
 use super::scene::{Call, Scene};
 
 const FORGET: Effect = Effect::Forget(ffi::SQLITE_IOERR_FSYNC);
@@ -21,7 +21,7 @@ const SEED: u64 = 0xf5_7c;
 #[test]
 fn the_flush_after_a_failed_one_makes_all_durable() {
     for failures in 1..4 {
-        let mut scene = Scene::before(Call::Append, Durability::OnFlush);
+        let mut scene = Scene::before(Call::Append, Mode::OnFlush);
         scene.append(3).unwrap();
         for failure in 0..failures {
             scene.disk.inject(Fault::new(Kind::Sync, FORGET));
@@ -40,7 +40,7 @@ fn the_flush_after_a_failed_one_makes_all_durable() {
 
 #[test]
 fn an_append_after_a_failed_one_makes_all_durable_that_was_acknowledged() {
-    let mut scene = Scene::before(Call::Append, Durability::EveryAppend);
+    let mut scene = Scene::before(Call::Append, Mode::EveryAppend);
     scene.append(2).unwrap();
     scene.disk.inject(Fault::new(Kind::Sync, FORGET).on(Part::Wal));
     assert!(scene.append(2).unwrap_err().kind() == ErrorKind::Io);
@@ -52,7 +52,7 @@ fn an_append_after_a_failed_one_makes_all_durable_that_was_acknowledged() {
 
 #[test]
 fn a_store_that_is_closed_while_no_sync_goes_well_loses_nothing_to_the_next_process() {
-    let mut scene = Scene::before(Call::Append, Durability::OnFlush);
+    let mut scene = Scene::before(Call::Append, Mode::OnFlush);
     scene.disk.inject(Fault::new(Kind::Sync, FORGET).lasting());
     scene.flush().unwrap_err();
     let (disk, ledger) = scene.close();
@@ -67,7 +67,7 @@ fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
 /// A store whose database has pages that its WAL on the disk does not have, once it was brought into it: the WAL was
 /// started anew, flushed, and then grew by what no sync wrote.
 fn with_a_wal_that_was_not_synced() -> Scene {
-    let mut scene = Scene::before(Call::Append, Durability::OnFlush);
+    let mut scene = Scene::before(Call::Append, Mode::OnFlush);
     scene.append(60).unwrap();
     scene.flush().unwrap();
     checkpoint(&Connection::open(scene.disk.store()).unwrap()).unwrap();
@@ -132,12 +132,12 @@ fn a_loss_of_power_while_a_failed_sync_is_made_good_takes_nothing_that_was_flush
 #[test]
 fn many_writers_through_failing_syncs_keep_what_was_acknowledged() {
     for round in 0..if is_full() { 300 } else { 4 } {
-        for durability in [Durability::OnFlush, Durability::EveryAppend] {
+        for mode in [Mode::OnFlush, Mode::EveryAppend] {
             let seed = SEED + round;
-            let what = format!("{durability:?}, seed {seed}");
+            let what = format!("{mode:?}, seed {seed}");
             let disk = Disk::new();
-            let ledger = Mutex::new(Ledger::new(durability));
-            let store = sample::open(&disk.store(), durability).unwrap();
+            let ledger = Mutex::new(Ledger::new(mode));
+            let store = sample::open(&disk.store(), mode).unwrap();
             ledger.lock().unwrap().made();
             disk.cut_power_after(fastrand::Rng::with_seed(seed).u64(20..400));
             let is_over = AtomicBool::new(false);

@@ -76,12 +76,14 @@ pub(crate) enum Effect {
     Half(i32),
     /// A sync fails, and what waited for it counts as written: nobody tries again.
     Forget(i32),
+    /// A deletion happens, and the folder cannot be synced then.
+    Late(i32),
 }
 
 impl Effect {
     /// What SQLite is told.
     pub(crate) fn code(self) -> i32 {
-        let (Self::Fail(code) | Self::Half(code) | Self::Forget(code)) = self;
+        let (Self::Fail(code) | Self::Half(code) | Self::Forget(code) | Self::Late(code)) = self;
         code
     }
 

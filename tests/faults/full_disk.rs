@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use session_persistence::{Durability, Error, ErrorKind, OpenOptions, SessionHandle, SessionPersistence, SqliteStore};
+use session_persistence::{Error, ErrorKind, OpenOptions, SessionHandle, SessionPersistence, SqliteStore};
 
 use super::ledger::{Ledger, Through, chain};
-use super::sample::{self, create, events, id};
+use super::sample::{self, Mode, create, events, id};
 use super::small_disk::SmallDisk;
 
 /// Bytes of the file systems that are filled.
@@ -20,9 +20,9 @@ struct Session {
 }
 
 impl Session {
-    fn on(disk: &SmallDisk, durability: Durability) -> Self {
-        let mut ledger = Ledger::new(durability);
-        let store = sample::open(&disk.path().join("sessions.db"), durability).unwrap();
+    fn on(disk: &SmallDisk, mode: Mode) -> Self {
+        let mut ledger = Ledger::new(mode);
+        let store = sample::open(&disk.path().join("sessions.db"), mode).unwrap();
         ledger.made();
         let handle = create(&store, "a").unwrap();
         let mut session = Self { ledger, handle, store };
@@ -72,9 +72,9 @@ impl Session {
 
 #[test]
 fn an_append_on_a_full_disk_changes_nothing_and_succeeds_once_there_is_room() {
-    for durability in [Durability::OnFlush, Durability::EveryAppend] {
+    for mode in [Mode::OnFlush, Mode::EveryAppend] {
         let Some(disk) = SmallDisk::mounted(SIZE) else { return };
-        let mut session = Session::on(&disk, durability);
+        let mut session = Session::on(&disk, mode);
         disk.fill();
         session.append_until_full();
         for _ in 0..3 {
@@ -93,7 +93,7 @@ fn an_append_on_a_full_disk_changes_nothing_and_succeeds_once_there_is_room() {
 #[test]
 fn a_flush_on_a_full_disk_fails_and_succeeds_once_there_is_room() {
     let Some(disk) = SmallDisk::mounted(SIZE) else { return };
-    let mut session = Session::on(&disk, Durability::OnFlush);
+    let mut session = Session::on(&disk, Mode::OnFlush);
     disk.fill();
     session.append_until_full();
     // A flush commits one page, for which there may be room behind the last commit.
@@ -117,7 +117,7 @@ fn a_flush_on_a_full_disk_fails_and_succeeds_once_there_is_room() {
 #[test]
 fn a_disk_on_which_the_wal_does_not_fit_into_the_database_loses_nothing() {
     let Some(disk) = SmallDisk::mounted(SIZE) else { return };
-    let mut session = Session::on(&disk, Durability::OnFlush);
+    let mut session = Session::on(&disk, Mode::OnFlush);
     for _ in 0..20 {
         session.append(5).unwrap();
     }
@@ -127,7 +127,7 @@ fn a_disk_on_which_the_wal_does_not_fit_into_the_database_loses_nothing() {
     let Session { ledger, handle, store } = session;
     drop((handle, store));
     assert!(fs::metadata(path.with_file_name("sessions.db-wal")).unwrap().len() > 0, "the WAL stays");
-    let opened = sample::open(&path, Durability::OnFlush);
+    let opened = sample::open(&path, Mode::OnFlush);
     // Room for the index of the WAL may be missing too.
     match &opened {
         Ok(store) => ledger.check_shown(store, "opened while full"),
@@ -159,10 +159,10 @@ fn a_full_folder_of_locks_keeps_a_session_from_being_written_until_there_is_room
     let Some(disk) = SmallDisk::mounted("size=4m,nr_inodes=100") else { return };
     let path = disk.path().join("sessions.db");
     {
-        let store = sample::open(&path, Durability::OnFlush).unwrap();
+        let store = sample::open(&path, Mode::OnFlush).unwrap();
         create(&store, "a").unwrap().append(&events("a", 0, 3)).unwrap();
     }
-    let store = sample::open(&path, Durability::OnFlush).unwrap();
+    let store = sample::open(&path, Mode::OnFlush).unwrap();
     // The files beside the database are made by the first who reads.
     let reader = store.open(&id("a"), OpenOptions::read()).unwrap();
     // Neither a file nor a folder more.

@@ -1,11 +1,11 @@
 //! A history of a store, from its making on, which ends where the power is cut.
 
 use rusqlite::Connection;
-use session_persistence::{Durability, OpenOptions, SessionHandle, SessionPersistence, SqliteStore};
+use session_persistence::{OpenOptions, SessionHandle, SessionPersistence, SqliteStore};
 
 use super::disk::Disk;
 use super::ledger::Ledger;
-use super::sample::{self, create, events, id};
+use super::sample::{self, Mode, create, events, id};
 
 /// The power is off.
 struct Off;
@@ -17,18 +17,18 @@ struct History<'a> {
 }
 
 /// Makes a store on an empty disk and uses it until the end, or until the power is cut. Tells what it promised.
-pub(crate) fn run(disk: &Disk, durability: Durability) -> Ledger {
-    let mut history = History { disk, ledger: Ledger::new(durability) };
-    let ended = history.all(durability);
+pub(crate) fn run(disk: &Disk, mode: Mode) -> Ledger {
+    let mut history = History { disk, ledger: Ledger::new(mode) };
+    let ended = history.all(mode);
     assert!(ended.is_ok() || disk.is_off(), "only the power can end it");
     history.ledger
 }
 
 impl History<'_> {
-    fn all(&mut self, durability: Durability) -> Result<(), Off> {
+    fn all(&mut self, mode: Mode) -> Result<(), Off> {
         let path = self.disk.store();
         {
-            let store = self.go(sample::open(&path, durability))?;
+            let store = self.go(sample::open(&path, mode))?;
             self.ledger.made();
             let a = self.go(create(&store, "a"))?;
             self.append(&*a, 2)?;
@@ -51,7 +51,7 @@ impl History<'_> {
             drop((a, b, c));
         }
         {
-            let store = self.go(sample::open(&path, durability))?;
+            let store = self.go(sample::open(&path, mode))?;
             let a = self.go(store.open(&id("a"), OpenOptions::write()))?;
             self.append(&*a, 2)?;
             self.ledger.removing("b");
@@ -63,7 +63,7 @@ impl History<'_> {
             self.append(&*a, 4)?;
         }
         // Closed without a flush: closing brings the WAL into the database.
-        let store = self.go(sample::open(&path, durability))?;
+        let store = self.go(sample::open(&path, mode))?;
         let c = self.go(store.open(&id("c"), OpenOptions::write()))?;
         self.append(&*c, 3)?;
         self.flush(c.flush())

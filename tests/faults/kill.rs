@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use session_persistence::{Durability, OpenOptions, SessionPersistence, SqliteStore};
+use session_persistence::{OpenOptions, SessionPersistence, SqliteStore};
 
 use super::disk::{Disk, scratch};
 use super::is_full;
 use super::ledger::{Ledger, Through};
 use super::outage::Files;
-use super::sample::{self, create, events, id};
+use super::sample::{self, Mode, create, events, id};
 use super::shadow::Shadow;
 
 const SEED: u64 = 0x9_5167;
@@ -32,44 +32,49 @@ const IN_A_ROW: u64 = 5;
 
 #[test]
 fn what_was_acknowledged_survives_a_kill_and_what_was_flushed_a_loss_of_power_then() {
-    kill_many(Durability::OnFlush);
+    kill_many(Mode::OnFlush);
 }
 
 #[test]
 fn what_was_acknowledged_survives_a_kill_and_a_loss_of_power_where_every_append_waits_for_the_disk() {
-    kill_many(Durability::EveryAppend);
+    kill_many(Mode::EveryAppend);
 }
 
-fn kill_many(durability: Durability) {
+#[test]
+fn what_was_acknowledged_survives_a_kill_and_a_loss_of_power_in_rollback_mode() {
+    kill_many(Mode::Rollback);
+}
+
+fn kill_many(mode: Mode) {
     let mut slowest = Duration::ZERO;
-    for store in 0..if is_full() { 60 } else { 4 } {
+    for store in 0..if is_full() { 60 } else { 3 } {
         let folder = scratch();
-        let mut ledger = Ledger::new(durability);
+        let mut ledger = Ledger::new(mode);
         for process in 0..IN_A_ROW {
             let seed = SEED + store * IN_A_ROW + process;
             let mut random = fastrand::Rng::with_seed(seed);
             // Some are killed while they make or open the store.
             let (moment, latest) = if random.u8(..6) == 0 { ("opening", 15_000) } else { ("stored", 40_000) };
             let delay = Duration::from_micros(random.u64(..latest));
-            let what = format!("{durability:?}, seed {seed}, killed {delay:?} after the first {moment:?}");
+            let what = format!("{mode:?}, seed {seed}, killed {delay:?} after the first {moment:?}");
             let shadow = scratch();
-            run_and_kill(&mut ledger, folder.path(), shadow.path(), durability, seed, moment, delay, &what);
-            slowest = slowest.max(check_death(&ledger, folder.path(), durability, &what));
+            run_and_kill(&mut ledger, folder.path(), shadow.path(), mode, seed, moment, delay, &what);
+            slowest = slowest.max(check_death(&ledger, folder.path(), mode, &what));
             let left = scratch();
             Shadow::left_in(shadow.path()).write_to(left.path());
             ledger.check(&left.path().join("sessions.db"), Through::Outage, &format!("{what}, then a loss of power"));
         }
     }
-    eprintln!("{durability:?}: opened again within {slowest:?}");
+    eprintln!("{mode:?}: opened again within {slowest:?}");
 }
 
 /// Opens a copy of what a killed process left, so that the next one finds it as it is. Tells how long opening took.
-fn check_death(ledger: &Ledger, folder: &Path, durability: Durability, what: &str) -> Duration {
+fn check_death(ledger: &Ledger, folder: &Path, mode: Mode, what: &str) -> Duration {
     let copy = scratch();
     copy_folder(folder, copy.path());
     let path = copy.path().join("sessions.db");
     let started = Instant::now();
-    let opened = sample::open(&path, durability).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let opened = sample::open(&path, mode).unwrap_or_else(|e| panic!("{what}: {e}"));
     for session in ledger.sessions() {
         match opened.open(&id(session), OpenOptions::write()) {
             Ok(handle) => handle.close().unwrap(),
@@ -101,16 +106,15 @@ fn run_and_kill(
     ledger: &mut Ledger,
     folder: &Path,
     shadow: &Path,
-    durability: Durability,
+    mode: Mode,
     seed: u64,
     moment: &'static str,
     delay: Duration,
     what: &str,
 ) {
-    let every = durability == Durability::EveryAppend;
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kill::a_process_of_this_suite_writes_until_it_is_killed", "--nocapture", "--test-threads=1"])
-        .env(TASK, format!("{}|{}|{seed}|{every}", folder.display(), shadow.display()))
+        .env(TASK, format!("{}|{}|{seed}|{mode:?}", folder.display(), shadow.display()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -165,12 +169,12 @@ fn tell(line: &str) {
 fn a_process_of_this_suite_writes_until_it_is_killed() {
     let Ok(task) = std::env::var(TASK) else { return };
     let words: Vec<_> = task.split('|').collect();
-    let [folder, shadow, seed, every] = words[..] else { panic!("{task:?}") };
+    let [folder, shadow, seed, mode] = words[..] else { panic!("{task:?}") };
     let seed: u64 = seed.parse().unwrap();
-    let durability = if every == "true" { Durability::EveryAppend } else { Durability::OnFlush };
+    let mode = Mode::ALL.into_iter().find(|m| format!("{m:?}") == mode).expect("the parent names one");
     let disk = Disk::shadowed(Path::new(folder), Path::new(shadow));
     tell("opening");
-    let store = sample::open(&disk.store(), durability).unwrap();
+    let store = sample::open(&disk.store(), mode).unwrap();
     tell("made");
     std::thread::scope(|scope| {
         for writer in 0..fastrand::Rng::with_seed(seed).usize(1..=3) {
@@ -220,7 +224,7 @@ fn write_until_killed(store: &SqliteStore, disk: &Disk, session: &str, seed: u64
 fn the_files_of_a_shadow_are_those_that_were_synced() {
     let (folder, shadow) = (scratch(), scratch());
     let disk = Disk::shadowed(folder.path(), shadow.path());
-    let store = sample::open(&disk.store(), Durability::OnFlush).unwrap();
+    let store = sample::open(&disk.store(), Mode::OnFlush).unwrap();
     let handle = create(&store, "a").unwrap();
     handle.append(&events("a", 0, 5)).unwrap();
     handle.flush().unwrap();

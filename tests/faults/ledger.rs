@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use session_persistence::upkeep::{self, Progress};
-use session_persistence::{Durability, ListQuery, OpenOptions, SeqRange, SessionPersistence, SqliteStore};
+use session_persistence::{ListQuery, OpenOptions, SeqRange, SessionPersistence, SqliteStore};
 
-use super::sample::{self, check_log, event, id};
+use super::sample::{self, Mode, check_log, event, id};
 
 /// What is to be kept, and through what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum Through {
 /// What a store was asked to keep and what it acknowledged.
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
-    durability: Durability,
+    mode: Mode,
     sessions: BTreeMap<String, Entry>,
     /// Whether the store was ever opened, which makes it.
     is_made: bool,
@@ -50,8 +50,8 @@ enum Known {
 }
 
 impl Ledger {
-    pub(crate) fn new(durability: Durability) -> Self {
-        Self { durability, sessions: BTreeMap::new(), is_made: false, flushing: BTreeMap::new() }
+    pub(crate) fn new(mode: Mode) -> Self {
+        Self { mode, sessions: BTreeMap::new(), is_made: false, flushing: BTreeMap::new() }
     }
 
     /// The store is there, whatever happens.
@@ -70,7 +70,7 @@ impl Ledger {
 
     /// That call returned a success.
     pub(crate) fn stored(&mut self, session: &str, length: u64) {
-        let is_durable = self.durability == Durability::EveryAppend;
+        let is_durable = self.mode != Mode::OnFlush;
         let entry = self.entry(session);
         entry.acknowledged = Known::Stored(length);
         if is_durable {
@@ -174,7 +174,7 @@ impl Ledger {
         if self.is_made {
             assert!(path.exists(), "{what}: the store is gone");
         }
-        let store = sample::open(path, self.durability).unwrap_or_else(|e| panic!("{what}: opening: {}", chain(&e)));
+        let store = sample::open(path, self.mode).unwrap_or_else(|e| panic!("{what}: opening: {}", chain(&e)));
         let mut present = BTreeMap::new();
         for (session, entry) in &self.sessions {
             if let Some(length) = entry.check(&store, session, through, what) {

@@ -1,18 +1,18 @@
 //! Every kind of failure at every operation of every call: a typed error, nothing changed, and the same call succeeds later.
 
 use rusqlite::ffi;
-use session_persistence::Durability;
 
 use super::disk::scratch;
 use super::fault::{Effect, Fault, Kind};
 use super::is_full;
 use super::ledger::Through;
+use super::sample::Mode;
 use super::scene::{Call, Scene, play};
 
 const SEED: u64 = 0xfa_0175;
 
 /// What goes wrong.
-const FAILURES: [(Kind, Effect); 18] = [
+const FAILURES: [(Kind, Effect); 19] = [
     (Kind::Write, Effect::Fail(ffi::SQLITE_IOERR_WRITE)),
     (Kind::Write, Effect::Fail(ffi::SQLITE_FULL)),
     (Kind::Write, Effect::Half(ffi::SQLITE_IOERR_WRITE)),
@@ -26,6 +26,7 @@ const FAILURES: [(Kind, Effect); 18] = [
     (Kind::Open, Effect::Fail(ffi::SQLITE_CANTOPEN)),
     (Kind::Open, Effect::Fail(ffi::SQLITE_PERM)),
     (Kind::Delete, Effect::Fail(ffi::SQLITE_IOERR_DELETE)),
+    (Kind::Delete, Effect::Late(ffi::SQLITE_IOERR_DIR_FSYNC)),
     (Kind::Size, Effect::Fail(ffi::SQLITE_IOERR_FSTAT)),
     (Kind::Access, Effect::Fail(ffi::SQLITE_IOERR_ACCESS)),
     (Kind::Lock, Effect::Fail(ffi::SQLITE_IOERR_LOCK)),
@@ -33,26 +34,42 @@ const FAILURES: [(Kind, Effect); 18] = [
     (Kind::Map, Effect::Fail(ffi::SQLITE_IOERR_SHMSIZE)),
 ];
 
+/// In rollback mode a commit is made by the deletion of the journal: where the folder cannot be synced then, the commit is
+/// there, and SQLite says that it failed.
+fn is_told_too_late(effect: Effect, mode: Mode) -> bool {
+    mode == Mode::Rollback && matches!(effect, Effect::Late(_))
+}
+
+#[test]
+#[ignore = "a known limit: what is told as failed is stored"]
+fn an_append_in_rollback_mode_that_cannot_sync_the_folder_changes_nothing() {
+    let fault = Fault::new(Kind::Delete, Effect::Late(ffi::SQLITE_IOERR_DIR_FSYNC));
+    assert!(play(Call::Append, fault, Mode::Rollback, "the folder cannot be synced"));
+}
+
 /// Plays a call under every failure: in full at every operation that it does, otherwise a few at one of them.
-fn every_failure_at(call: Call, durability: Durability) {
-    let mut random = fastrand::Rng::with_seed(SEED ^ (call as u64) << 8 ^ durability as u64);
+fn every_failure_at(call: Call, mode: Mode) {
+    let mut random = fastrand::Rng::with_seed(SEED ^ (call as u64) << 8 ^ mode as u64);
     let mut met = 0;
     for (kind, effect) in FAILURES {
+        if is_told_too_late(effect, mode) {
+            continue;
+        }
         for lasts in [false, true] {
             let meets = |spared: u64| {
                 let fault = Fault::new(kind, effect).after(spared);
                 let how = if lasts { "from then on" } else { "once" };
-                let what = format!("{call:?}, {durability:?}, {effect:x?} of {kind:?} {how} after {spared}");
-                play(call, if lasts { fault.lasting() } else { fault }, durability, &what)
+                let what = format!("{call:?}, {mode:?}, {effect:x?} of {kind:?} {how} after {spared}");
+                play(call, if lasts { fault.lasting() } else { fault }, mode, &what)
             };
             if is_full() {
                 met += (0..).take_while(|spared| meets(*spared)).count();
-            } else if random.u8(..6) == 0 {
+            } else if random.u8(..8) == 0 {
                 met += usize::from(meets(random.u64(1..10)) || meets(0));
             }
         }
     }
-    eprintln!("{call:?}, {durability:?}: {met} failures met");
+    eprintln!("{call:?}, {mode:?}: {met} failures met");
 }
 
 macro_rules! failures {
@@ -62,12 +79,17 @@ macro_rules! failures {
 
             #[test]
             fn with_appends_that_survive_the_process() {
-                every_failure_at(Call::$call, Durability::OnFlush);
+                every_failure_at(Call::$call, Mode::OnFlush);
             }
 
             #[test]
             fn with_appends_that_survive_a_loss_of_power() {
-                every_failure_at(Call::$call, Durability::EveryAppend);
+                every_failure_at(Call::$call, Mode::EveryAppend);
+            }
+
+            #[test]
+            fn in_rollback_mode() {
+                every_failure_at(Call::$call, Mode::Rollback);
             }
         }
     )*};
@@ -90,13 +112,13 @@ failures! {
 #[test]
 fn a_store_that_is_closed_under_a_fault_loses_nothing() {
     let mut random = fastrand::Rng::with_seed(SEED);
-    for durability in [Durability::OnFlush, Durability::EveryAppend] {
+    for mode in Mode::ALL {
         for (kind, effect) in FAILURES {
             for spared in if is_full() { 0..20 } else { 0..1 } {
                 let spared = if is_full() { spared } else { random.u64(..3) };
-                let mut scene = Scene::before(Call::Append, durability);
+                let mut scene = Scene::before(Call::Append, mode);
                 scene.append(3).unwrap();
-                let what = format!("closed, {durability:?}, {effect:x?} of {kind:?} after {spared}");
+                let what = format!("closed, {mode:?}, {effect:x?} of {kind:?} after {spared}");
                 scene.disk.inject(Fault::new(kind, effect).after(spared).lasting());
                 let (disk, ledger) = scene.close();
                 let outage = disk.outage();

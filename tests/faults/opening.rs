@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use rusqlite::ffi;
-use session_persistence::{Durability, ErrorKind, ListQuery, OpenOptions, SessionPersistence, SqliteStore};
+use session_persistence::{ErrorKind, ListQuery, OpenOptions, SessionPersistence, SqliteStore};
 
 use super::disk::{Disk, scratch};
 use super::fault::{Effect, Fault, Kind, Part};
 use super::is_full;
 use super::ledger::{Ledger, Through, chain};
 use super::outage::Files;
-use super::sample::{self, create, events, id};
+use super::sample::{self, Mode, create, events, id};
 
 const SEED: u64 = 0x09_e47;
 
@@ -84,8 +84,8 @@ fn a_store_that_cannot_be_opened_is_as_it_was() {
 /// Files with a WAL that must be recovered.
 fn left_by_a_kill() -> (Files, Ledger) {
     let disk = Disk::new();
-    let mut ledger = Ledger::new(Durability::OnFlush);
-    let store = sample::open(&disk.store(), Durability::OnFlush).unwrap();
+    let mut ledger = Ledger::new(Mode::OnFlush);
+    let store = sample::open(&disk.store(), Mode::OnFlush).unwrap();
     ledger.made();
     let handle = create(&store, "a").unwrap();
     for length in [4, 8] {
@@ -99,7 +99,7 @@ fn left_by_a_kill() -> (Files, Ledger) {
 #[test]
 fn a_reader_that_cannot_be_opened_tells_so_at_once() {
     let disk = Disk::new();
-    let store = sample::open(&disk.store(), Durability::OnFlush).unwrap();
+    let store = sample::open(&disk.store(), Mode::OnFlush).unwrap();
     disk.inject(Fault::new(Kind::Open, Effect::Fail(ffi::SQLITE_CANTOPEN)).lasting());
     let started = Instant::now();
     let told = store.list(&ListQuery::default()).unwrap_err();
@@ -144,7 +144,7 @@ fn a_shared_memory_that_fails_under_an_open_store_is_told_and_harms_nothing() {
     ] {
         let (files, ledger) = left_by_a_kill();
         let disk = Disk::holding(&files);
-        let store = sample::open(&disk.store(), Durability::OnFlush).unwrap();
+        let store = sample::open(&disk.store(), Mode::OnFlush).unwrap();
         // The connection that only looked is closed, so that the next one maps it anew.
         disk.inject(Fault::new(Kind::Map, Effect::Fail(code)).on(Part::Database).lasting());
         for told in [

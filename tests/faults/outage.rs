@@ -31,7 +31,7 @@ impl Files {
 /// A file of a disk, by its place in a list.
 pub(crate) type FileId = usize;
 
-/// A change that nothing was told about the durability of.
+/// A change that nothing was told about the mode of.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Write { file: FileId, at: usize, bytes: Vec<u8> },

@@ -2,35 +2,39 @@
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use session_persistence::Durability;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::disk::{Disk, scratch};
 use super::ledger::{Ledger, Through};
 use super::outage::{Files, Outage};
-use super::sample::{self, create, events};
+use super::sample::{self, Mode, create, events};
 use super::{history, is_full};
 
 const SEED: u64 = 0x5e55_1035;
 
 #[test]
 fn what_a_flush_acknowledged_survives_a_loss_of_power_at_every_change() {
-    at_every_change(Durability::OnFlush);
+    at_every_change(Mode::OnFlush);
 }
 
 #[test]
 fn what_an_append_acknowledged_survives_a_loss_of_power_where_every_append_waits_for_the_disk() {
-    at_every_change(Durability::EveryAppend);
+    at_every_change(Mode::EveryAppend);
 }
 
-fn at_every_change(durability: Durability) {
+#[test]
+fn what_an_append_acknowledged_survives_a_loss_of_power_in_rollback_mode() {
+    at_every_change(Mode::Rollback);
+}
+
+fn at_every_change(mode: Mode) {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut changes = 0;
     loop {
         let disk = Disk::new();
         disk.cut_power_after(changes);
-        let ledger = history::run(&disk, durability);
-        let what = format!("{durability:?}, power cut after {changes} changes");
+        let ledger = history::run(&disk, mode);
+        let what = format!("{mode:?}, power cut after {changes} changes");
         check(&disk.outage(), &ledger, changes, &what);
         if !disk.is_off() {
             break;
@@ -48,7 +52,7 @@ fn a_store_whose_migration_loses_its_power_keeps_all_and_is_migrated_at_the_next
     loop {
         let disk = Disk::holding(&files);
         disk.cut_power_after(changes);
-        let opened = sample::open(&disk.store(), Durability::OnFlush);
+        let opened = sample::open(&disk.store(), Mode::OnFlush);
         assert!(opened.is_ok() || disk.is_off());
         drop(opened);
         check(&disk.outage(), &ledger, changes, &format!("migrated, power cut after {changes} changes"));
@@ -64,9 +68,9 @@ fn a_store_whose_migration_loses_its_power_keeps_all_and_is_migrated_at_the_next
 fn of_version_1() -> (Files, Ledger) {
     let folder = scratch();
     let path = folder.path().join("sessions.db");
-    let mut ledger = Ledger::new(Durability::OnFlush);
+    let mut ledger = Ledger::new(Mode::OnFlush);
     ledger.made();
-    let store = sample::open(&path, Durability::OnFlush).unwrap();
+    let store = sample::open(&path, Mode::OnFlush).unwrap();
     for session in ["a", "b"] {
         create(&store, session).unwrap().append(&events(session, 0, 9)).unwrap();
         ledger.storing(session, 9);

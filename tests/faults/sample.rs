@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use session_persistence::{
-    CreateOptions, Durability, SeqRange, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence,
-    SqliteOptions, SqliteStore,
+    CreateOptions, Durability, Journal, SeqRange, SessionEvent, SessionHandle, SessionHeader, SessionId,
+    SessionPersistence, SqliteOptions, SqliteStore,
 };
 
 /// The event of a session at a seq: a few bytes, a page, or several.
@@ -34,9 +34,33 @@ pub(crate) fn create(store: &SqliteStore, session: &str) -> session_persistence:
     store.create(&SessionHeader::new(id(session), 1_700_000_000_000).unwrap(), CreateOptions::default())
 }
 
+/// What an acknowledged append survives, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The death of the process, through the WAL.
+    OnFlush,
+    /// A loss of power too, through the WAL.
+    EveryAppend,
+    /// A loss of power too, through a rollback journal.
+    Rollback,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 3] = [Self::OnFlush, Self::EveryAppend, Self::Rollback];
+
+    fn options(self) -> SqliteOptions {
+        let (durability, journal) = match self {
+            Self::OnFlush => (Durability::OnFlush, Journal::Wal),
+            Self::EveryAppend => (Durability::EveryAppend, Journal::Wal),
+            Self::Rollback => (Durability::OnFlush, Journal::Rollback),
+        };
+        SqliteOptions::default().with_durability(durability).with_journal(journal)
+    }
+}
+
 /// Opens a store, or makes it.
-pub(crate) fn open(path: &Path, durability: Durability) -> session_persistence::Result<SqliteStore> {
-    SqliteStore::open_with(path, SqliteOptions::default().with_durability(durability))
+pub(crate) fn open(path: &Path, mode: Mode) -> session_persistence::Result<SqliteStore> {
+    SqliteStore::open_with(path, mode.options())
 }
 
 /// Checks that a log holds `count` events, each as it was appended.

@@ -3,11 +3,11 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use session_persistence::{Durability, ListQuery, OpenOptions, SeqRange, SessionHandle, SessionPersistence};
+use session_persistence::{ListQuery, OpenOptions, SeqRange, SessionHandle, SessionPersistence};
 
 use super::disk::Disk;
 use super::fault::{Counts, Kind, Part};
-use super::sample::{self, create, events, id};
+use super::sample::{self, Mode, create, events, id};
 
 /// What `work` makes the disk do.
 fn counted(disk: &Disk, work: impl FnOnce()) -> Counts {
@@ -23,7 +23,7 @@ fn append_one(handle: &dyn SessionHandle, seq: u64) {
 #[test]
 fn a_flush_of_the_store_is_one_sync_however_many_sessions_have_something_new() {
     let disk = Disk::new();
-    let store = sample::open(&disk.store(), Durability::OnFlush).unwrap();
+    let store = sample::open(&disk.store(), Mode::OnFlush).unwrap();
     let handles: Vec<_> = (0..64).map(|n| create(&store, &format!("s{n}")).unwrap()).collect();
     handles.iter().for_each(|handle| append_one(&**handle, 0));
     store.flush().unwrap();
@@ -42,31 +42,31 @@ fn a_flush_of_the_store_is_one_sync_however_many_sessions_have_something_new() {
 
 #[test]
 fn appends_sync_only_where_that_is_asked_for() {
-    for (durability, syncs) in [(Durability::OnFlush, 0), (Durability::EveryAppend, 100)] {
+    for (mode, syncs) in [(Mode::OnFlush, 0), (Mode::EveryAppend, 100)] {
         let disk = Disk::new();
-        let store = sample::open(&disk.store(), durability).unwrap();
+        let store = sample::open(&disk.store(), mode).unwrap();
         let handle = create(&store, "a").unwrap();
         // The first write of a new WAL syncs its header.
         append_one(&*handle, 0);
         let single = counted(&disk, || (1..101).for_each(|seq| append_one(&*handle, seq)));
-        assert!(single.all(Kind::Sync) == syncs, "{durability:?}: {single:?}");
+        assert!(single.all(Kind::Sync) == syncs, "{mode:?}: {single:?}");
         let batch = counted(&disk, || handle.append(&events("a", 101, 100)).unwrap());
-        assert!(batch.all(Kind::Sync) == syncs.min(1), "{durability:?}: {batch:?}");
+        assert!(batch.all(Kind::Sync) == syncs.min(1), "{mode:?}: {batch:?}");
     }
 }
 
 #[test]
 fn nobody_who_reads_waits_for_a_sync_that_is_under_way() {
-    for durability in [Durability::OnFlush, Durability::EveryAppend] {
+    for mode in [Mode::OnFlush, Mode::EveryAppend] {
         let disk = Disk::new();
-        let store = sample::open(&disk.store(), durability).unwrap();
+        let store = sample::open(&disk.store(), mode).unwrap();
         let handle = create(&store, "a").unwrap();
         (0..50).for_each(|seq| append_one(&*handle, seq));
         std::thread::scope(|scope| {
             let (store, handle) = (&store, &handle);
             let held = disk.hold_syncs();
-            let writing = scope.spawn(move || match durability {
-                Durability::EveryAppend => handle.append(&events("a", 50, 1)),
+            let writing = scope.spawn(move || match mode {
+                Mode::EveryAppend => handle.append(&events("a", 50, 1)),
                 _ => handle.flush(),
             });
             held.wait_for_one();
@@ -82,7 +82,7 @@ fn nobody_who_reads_waits_for_a_sync_that_is_under_way() {
                 finished.send(()).unwrap();
             });
             let read = reads.recv_timeout(Duration::from_secs(60));
-            assert!(read.is_ok() && held.is_one_waiting(), "{durability:?}: the reads wait for the sync");
+            assert!(read.is_ok() && held.is_one_waiting(), "{mode:?}: the reads wait for the sync");
             drop(held);
             writing.join().unwrap().unwrap();
         });

@@ -1,18 +1,19 @@
 //! The index of the WAL, in the `-shm` file, cannot grow: SQLite notices after it wrote a whole commit.
 
 use rusqlite::{Connection, ffi};
-use session_persistence::{Durability, ErrorKind};
+use session_persistence::ErrorKind;
 
 use super::fault::{Effect, Fault, Kind};
 use super::is_full;
 use super::ledger::chain;
+use super::sample::Mode;
 use super::scene::{Call, Scene};
 
 #[test]
 fn a_batch_whose_commit_the_index_had_no_room_for_never_comes_back() {
-    let durabilities = [Durability::OnFlush, Durability::EveryAppend];
-    for durability in durabilities.into_iter().take(if is_full() { 2 } else { 1 }) {
-        let mut scene = Scene::before(Call::Append, durability);
+    let modes = [Mode::OnFlush, Mode::EveryAppend];
+    for mode in modes.into_iter().take(if is_full() { 2 } else { 1 }) {
+        let mut scene = Scene::before(Call::Append, mode);
         // While somebody reads, what others write stays in the WAL. A part of the index has room for 4062 pages.
         let reading = Connection::open(scene.disk.store()).unwrap();
         reading.execute_batch("BEGIN; SELECT count(*) FROM sessions").unwrap();
@@ -25,7 +26,7 @@ fn a_batch_whose_commit_the_index_had_no_room_for_never_comes_back() {
                 Err(e) => break e,
             }
         };
-        let what = format!("{durability:?}, no room for the index");
+        let what = format!("{mode:?}, no room for the index");
         assert!(full.kind() == ErrorKind::StorageFull, "{what}: {}", chain(&full));
         scene.check_left(&what);
         scene.disk.mend();
