@@ -22,8 +22,8 @@ pub(super) const LOCK: &str = "session.lock";
 /// How often a lock file is opened again because it was removed, with its session, while it was being locked.
 const TRIES: usize = 5;
 
-/// How often a lock is tried again that is held only by those who look whether somebody has it.
-const ROUNDS: u64 = 200;
+/// How long to wait for those who only look whether somebody has a lock. They hold it for no longer than two calls take.
+const LOOKERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often a holder is looked for that has locked the file and not said yet who it is.
 const LOOKS: u64 = 20;
@@ -183,7 +183,12 @@ pub(super) fn probe(disk: &dyn Disk, path: &Path) -> io::Result<Option<Holder>> 
         Err(TryLockError::WouldBlock) => {
             let record = read_all(&*file)?;
             // Emptied since it was found to hold something, by a holder that is just giving it up.
-            Ok((!record.is_empty()).then(|| read_record(&record)))
+            if record.is_empty() {
+                return Ok(None);
+            }
+            let holder = read_record(&record);
+            // That of a writer that was killed says nothing of who has it now.
+            Ok(Some(if may_be_of_holder(&holder) { holder } else { Holder::unknown() }))
         }
         Err(TryLockError::Error(e)) => Err(e),
     }
@@ -201,8 +206,9 @@ enum Alone {
 /// which is told from a holder by joining them.
 fn lock_alone(file: &dyn DiskFile) -> io::Result<Alone> {
     let mut jitter = RandomState::new().build_hasher().finish();
+    let started = Instant::now();
     let mut looks = 0;
-    for round in 0..ROUNDS {
+    loop {
         match file.try_lock() {
             Ok(()) => return Ok(Alone::Locked),
             Err(TryLockError::WouldBlock) => {}
@@ -219,11 +225,13 @@ fn lock_alone(file: &dyn DiskFile) -> io::Result<Alone> {
             }
             Err(TryLockError::Error(e)) => return Err(e),
         }
+        if started.elapsed() > LOOKERS_TIMEOUT {
+            return Ok(Alone::Busy);
+        }
         // Not in step with another writer that does the same.
         jitter = jitter.rotate_left(7);
-        std::thread::sleep(Duration::from_micros(20 + jitter % (20 << round.min(5))));
+        std::thread::sleep(Duration::from_micros(20 + jitter % 300));
     }
-    Ok(Alone::Busy)
 }
 
 /// Whether the file that was locked is still the one that others find.

@@ -157,6 +157,17 @@ impl Scene {
         }
     }
 
+    /// Checks how the last write of an open writer is told to have failed.
+    fn check_told(&self, failed: Option<ErrorKind>, what: &str) {
+        let operation = match self.act {
+            Act::Close | Act::Open | Act::Remove => return,
+            Act::CreateEmpty | Act::Flush | Act::FlushAll => "flush",
+            _ => "append",
+        };
+        let told = self.store.stat(&id("s")).unwrap().unwrap().last_failure;
+        assert_eq!(told.map(|told| (told.operation, told.kind)), failed.map(|kind| (operation, kind)), "{what}");
+    }
+
     /// Goes on after the act, and checks that a loss of power takes nothing that was flushed.
     fn go_on(mut self, what: &str) {
         let stored = self.stored_after();
@@ -252,7 +263,9 @@ fn one_call_fails(act: Act, encoding: Encoding, durability: Durability) {
             if let Err(failed) = happened {
                 check_kind(&failed, fault, &what);
                 scene.check_unchanged(&what);
+                scene.check_told(Some(failed.kind()), &what);
                 scene.happen().unwrap_or_else(|e| panic!("{what}: again: {e:?}"));
+                scene.check_told(None, &what);
             }
             scene.go_on(&what);
         }

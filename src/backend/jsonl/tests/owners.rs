@@ -1,10 +1,9 @@
 //! Who writes a session: told to everybody, and checked by every append.
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
 
 use super::machine::{Fault, Machine, Which};
 use super::power_loss::{self, root};
@@ -12,6 +11,7 @@ use super::watch::Call;
 use super::{ENCODINGS, Place, create, events, id, log_of, read};
 use crate::backend::jsonl::lock::LOCK;
 use crate::backend::jsonl::{Encoding, JsonlStore};
+use crate::backend::runtime::write_record;
 use crate::seam::{
     Durability, Error, ErrorKind, Holder, ListOrder, ListQuery, OpenOptions, SeqRange, SessionHandle,
     SessionPersistence,
@@ -174,6 +174,11 @@ fn a_record_without_a_lock_is_nobodys_and_a_lock_without_a_record_is_not_looked_
     assert_eq!(owner(&store), Some(Holder::new(7, "", 5)));
     fs::write(lock_of(&place), "no record\n").unwrap();
     assert_eq!(owner(&store), Some(Holder::new(0, "", 0)));
+    if Path::new("/proc/self").exists() {
+        // That of a writer that was killed on this machine: somebody else has the lock now.
+        fs::write(lock_of(&place), write_record(&Holder { process: u32::MAX, ..Holder::this_process() })).unwrap();
+        assert_eq!(owner(&store), Some(Holder::new(0, "", 0)));
+    }
     fs::write(lock_of(&place), "{\"process\":7,\"since\":5}\n").unwrap();
     lock.unlock().unwrap();
     let modified = fs::metadata(lock_of(&place)).unwrap().modified().unwrap();
@@ -253,12 +258,14 @@ fn a_writer_waits_for_those_who_look_and_not_for_ever() {
     let looker = fs::File::open(lock_of(&place)).unwrap();
     looker.lock_shared().unwrap();
     assert_eq!(kind(store.open(&id("s"), OpenOptions::write()).map(drop)), ErrorKind::StoreBusy);
-    std::thread::scope(|scope| {
-        let opened = scope.spawn(|| writer(&store).append(&events(1..2)));
-        std::thread::sleep(Duration::from_millis(5));
-        looker.unlock().unwrap();
-        opened.join().unwrap().unwrap();
-    });
+    let (tries, looker) = (AtomicUsize::new(0), looker);
+    let goes = move || {
+        if tries.fetch_add(1, Ordering::Relaxed) == 6 {
+            looker.unlock().unwrap();
+        }
+    };
+    *place.watch.at.lock().unwrap() = Some((Call::Lock, Arc::new(goes)));
+    writer(&store).append(&events(1..2)).unwrap();
     assert_eq!(read(&store, "s"), events(0..2));
 }
 
@@ -273,10 +280,11 @@ fn nobody_who_reads_waits_for_a_sync() {
         let (begin, begun) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         let ended = Mutex::new(ended);
-        *place.watch.at_sync.lock().unwrap() = Some(Arc::new(move || {
+        let slow = move || {
             begin.send(()).unwrap();
             ended.lock().unwrap().recv().unwrap();
-        }));
+        };
+        *place.watch.at.lock().unwrap() = Some((Call::Sync, Arc::new(slow)));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 first.append(&events(3..4)).unwrap();
@@ -291,7 +299,7 @@ fn nobody_who_reads_waits_for_a_sync() {
             if durability == Durability::OnFlush {
                 second.append(&events(3..4)).unwrap();
             }
-            *place.watch.at_sync.lock().unwrap() = None;
+            *place.watch.at.lock().unwrap() = None;
             end.send(()).unwrap();
             waits.join().unwrap();
         });

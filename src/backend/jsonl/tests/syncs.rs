@@ -283,3 +283,29 @@ fn many_sessions_that_are_closed_and_not_flushed_keep_few_files_open() {
         assert_eq!(reader.read(SeqRange::ALL).unwrap(), events("s", 0..2));
     }
 }
+
+#[test]
+fn syncs_are_counted_by_flushes_and_not_by_events_unless_every_append_waits() {
+    for encoding in ENCODINGS {
+        for durability in DURABILITIES {
+            let machine = machine();
+            let store = open(&machine, encoding, durability).unwrap();
+            let (first, second) = (create(&store, "s"), create(&store, "t"));
+            first.append(&events("s", 0..1)).unwrap();
+            second.append(&events("t", 0..1)).unwrap();
+            store.flush().unwrap();
+            let syncs = |work: &dyn Fn()| {
+                let before = machine.calls();
+                work();
+                let calls = machine.calls_from(before);
+                calls.iter().filter(|(call, _)| matches!(call, Call::Sync | Call::SyncDir)).count()
+            };
+            let appends = syncs(&|| (1..101).for_each(|seq| first.append(&[event("s", seq)]).unwrap()));
+            let batch = syncs(&|| second.append(&events("t", 1..101)).unwrap());
+            let flush = syncs(&|| store.flush().unwrap());
+            let again = syncs(&|| store.flush().unwrap());
+            let expected = if durability == Durability::EveryAppend { (100, 1, 0, 0) } else { (0, 0, 2, 0) };
+            assert_eq!((appends, batch, flush, again), expected);
+        }
+    }
+}

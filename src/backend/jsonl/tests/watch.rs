@@ -40,6 +40,9 @@ struct Failure {
     kind: io::ErrorKind,
 }
 
+/// What a test does besides.
+type Happening = Arc<dyn Fn() + Send + Sync>;
+
 /// What stands between the store and the disk.
 #[derive(Default)]
 pub(super) struct Watch {
@@ -52,8 +55,8 @@ pub(super) struct Watch {
     /// How many bytes of a failing write arrive.
     pub(super) partial: AtomicUsize,
     pub(super) syncs: Mutex<Vec<PathBuf>>,
-    /// What happens while a file is synced.
-    pub(super) at_sync: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    /// What happens besides at each call of a kind.
+    pub(super) at: Mutex<Option<(Call, Happening)>>,
     folds_case: bool,
 }
 
@@ -64,6 +67,10 @@ impl Watch {
     }
 
     fn call(&self, call: Call) -> io::Result<()> {
+        let at = self.at.lock().unwrap().clone();
+        if let Some((_, happens)) = at.filter(|(kind, _)| *kind == call) {
+            happens();
+        }
         let mut failures = self.failures.lock().unwrap();
         let Some(failure) = failures.iter_mut().find(|failure| failure.call == call) else { return Ok(()) };
         if failure.after > 0 {
@@ -192,10 +199,6 @@ impl DiskFile for WatchedFile {
     fn sync(&self) -> io::Result<()> {
         self.0.call(Call::Sync)?;
         self.0.syncs.lock().unwrap().push(self.1.clone());
-        let at_sync = self.0.at_sync.lock().unwrap().clone();
-        if let Some(at_sync) = at_sync {
-            at_sync();
-        }
         self.2.sync()
     }
     fn set_modified(&self, nanoseconds: u64) -> io::Result<()> {
