@@ -34,7 +34,7 @@ Examples:
   sessions prune --older-than 2w --keep 20
   sessions prune --older-than 52w --now 2026-01-31 --compact")]
 pub(super) struct Prune {
-    /// The age: 12h, 30d, 2w, \"1w 12h\"
+    /// The age: 12h, 30d, 2w, "1w 12h"
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Duration,
     /// Keep so many sessions whatever their age, the most recently active first

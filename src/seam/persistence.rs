@@ -66,7 +66,8 @@ pub trait SessionPersistence: Send + Sync {
 
     /// Checks what a store keeps beside its logs (counters, indexes, files), and calls back with each fault as it is
     /// found. Logs that are damaged are told by reading them: [`upkeep::verify`](crate::upkeep::verify()) does both.
-    /// Nothing is changed, and no writer is kept waiting. The callback may call the store.
+    /// Nothing is changed, and no writer is kept waiting that does not wait for any other reader. The callback may call
+    /// the store.
     ///
     /// A backend that keeps nothing beside its logs need not implement it.
     ///

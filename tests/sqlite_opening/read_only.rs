@@ -126,7 +126,7 @@ fn may_read_all() -> bool {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("probe");
     fs::write(&file, "").unwrap();
-    fs::set_permissions(&file, Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o000)).unwrap();
     fs::read(&file).is_ok()
 }
 
@@ -340,6 +340,13 @@ fn a_store_on_a_file_system_that_is_mounted_read_only_is_read() {
             SqliteStore::open(mount.0.path().join("new.db")).map(drop).unwrap_err().kind(),
             ErrorKind::StorageReadOnly
         );
+        let elsewhere = tempfile::tempdir().unwrap();
+        let backup = elsewhere.path().join("backup.db");
+        store.backup(&backup).unwrap();
+        assert_eq!(counts(&open(&backup)).unwrap()["s"], 30);
+        let report = session_persistence::upkeep::verify(&store, None, &mut |_| {}).unwrap();
+        assert!(report.is_sound() && report.events == 30);
+        assert_eq!(store.compact().unwrap_err().kind(), ErrorKind::StorageReadOnly);
         assert_eq!(names(mount.0.path()), ["s.db"]);
 
         mount.remount("rw");

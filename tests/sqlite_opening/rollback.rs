@@ -100,7 +100,7 @@ fn readers_and_the_writer_wait_for_each_other_and_none_sees_half_a_batch() {
                 let mut last = 0;
                 while !is_done.load(Ordering::Acquire) {
                     let count = counts(store).unwrap()["s"];
-                    assert!(count >= last && count % 10 == 0, "{count} after {last}");
+                    assert!(count >= last && count.is_multiple_of(10), "{count} after {last}");
                     last = count;
                 }
             });
@@ -208,4 +208,28 @@ fn what_is_no_store_is_refused_in_rollback_mode_too() {
         assert!(std::fs::read(&path).unwrap() == bytes, "{what}");
     }
     assert_eq!(refused(&folder.path().join("absent.db")).kind(), ErrorKind::UnsupportedStore);
+}
+
+#[test]
+fn a_backup_has_the_mode_of_its_store() {
+    let folder = tempfile::tempdir().unwrap();
+    for (options, name) in [(SqliteOptions::default(), "wal"), (rollback(), "delete")] {
+        let path = folder.path().join(format!("{name}.db"));
+        let to = folder.path().join(format!("backup-{name}.db"));
+        let store = SqliteStore::open_with(&path, options).unwrap();
+        put(&store, "s", 300, 1000);
+        store.backup(&to).unwrap();
+        assert_eq!(mode(&to), name);
+        assert_eq!(counts(&open(&to)).unwrap(), of(&[("s", 300)]));
+        // All of it is in the file once the store is closed.
+        drop(store);
+        let room = std::fs::metadata(&path).unwrap().len();
+        let store = open(&path);
+        assert!(store.remove(&id("s")).unwrap());
+        store.compact().unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() < room);
+        drop(store);
+        assert_eq!(mode(&path), name);
+    }
+    assert_eq!(names(folder.path()), ["backup-delete.db", "backup-wal.db", "delete.db", "wal.db"]);
 }

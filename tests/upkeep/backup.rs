@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use rusqlite::Connection;
@@ -12,7 +12,7 @@ use session_persistence::{
 };
 
 use crate::logs::{self, id, import};
-use crate::place::{Database, ENCODINGS, Root, content, short_logs, verify};
+use crate::place::{Database, ENCODINGS, Root, Stop, content, short_logs, verify, write_without_rest};
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> =
@@ -47,18 +47,16 @@ fn a_backup_of_a_database_is_the_same_store_with_the_same_revisions() {
     assert_eq!(report.bytes, fs::metadata(&to).unwrap().len());
     assert!(names(database.folder()).iter().all(|name| !name.contains(".part")), "{:?}", names(database.folder()));
 
+    assert_eq!(&fs::read(&to).unwrap()[18..20], [2, 2], "it is in WAL mode");
     let copy = SqliteStore::open_existing(&to).unwrap();
     assert_eq!(list(&copy), listed, "revisions, counts, order and all");
     assert_eq!(logs::content(&copy), logs::content(&store));
     assert_eq!(verify(&copy).1, []);
-    // It is a store like any other, in WAL mode, and one of its own.
+    // It is a store like any other, and one of its own.
     copy.open(&id("a"), OpenOptions::write()).unwrap().append(&[SessionEvent::of("x", 3, 0, &1).unwrap()]).unwrap();
     assert_ne!(copy.stat(&id("a")).unwrap().unwrap().revision, store.stat(&id("a")).unwrap().unwrap().revision);
     import(&copy, &logs::plain("new", 1));
     assert!(store.stat(&id("new")).unwrap().is_none());
-    drop(copy);
-    let raw = fs::read(&to).unwrap();
-    assert_eq!(&raw[18..20], [2, 2], "the mode stays with the file");
 }
 
 #[test]
@@ -78,17 +76,8 @@ fn backups_are_whole_while_others_write() {
     let stop = AtomicBool::new(false);
     let full = std::env::var_os("SESSIONS_FULL").is_some();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let writer = writing.open(&id("grows"), OpenOptions::write()).unwrap();
-            let mut seq = 10;
-            while !stop.load(Ordering::Relaxed) {
-                let batch: Vec<_> =
-                    (seq..seq + 7).map(|n| SessionEvent::of("todo/write", n, 0, &[n]).unwrap()).collect();
-                writer.append(&batch).unwrap();
-                seq += 7;
-                import(&writing, &logs::forked(&format!("n{seq}"), "grows"));
-            }
-        });
+        let _stop = Stop(&stop);
+        scope.spawn(|| write_without_rest(&writing, &stop));
         let mut before = 0;
         for n in 0..if full { 50 } else { 5 } {
             let to = database.folder().join(format!("{n}.db"));
@@ -100,7 +89,6 @@ fn backups_are_whole_while_others_write() {
             assert!((grown - 10).is_multiple_of(7) && grown >= before, "whole batches only: {grown}");
             before = grown;
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
@@ -146,10 +134,14 @@ fn a_name_that_is_taken_or_a_part_of_the_store_is_refused_and_left_as_it_is() {
     assert_eq!(relative.kind(), ErrorKind::UnsupportedStore);
     assert_eq!(looks(folder), before);
     // A name whose side files would be the store's own.
-    fs::rename(database.path(), folder.join("x-wal")).unwrap();
     drop(store);
-    let store = SqliteStore::open(folder.join("x-wal")).unwrap();
-    assert_eq!(store.backup(folder.join("x")).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    for name in ["x-wal", "x-shm"] {
+        fs::rename(database.path(), folder.join(name)).unwrap();
+        let store = SqliteStore::open(folder.join(name)).unwrap();
+        assert_eq!(store.backup(folder.join("x")).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        drop(store);
+        fs::rename(folder.join(name), database.path()).unwrap();
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use session_persistence::{
-    ErrorKind, ListQuery, OpenOptions, SessionEvent, SessionPersistence, SqliteOptions, SqliteStore,
+    ErrorKind, Journal, ListQuery, OpenOptions, SessionEvent, SessionPersistence, SqliteOptions, SqliteStore,
 };
 
 use crate::logs::{self, id, import};
@@ -34,6 +34,28 @@ fn the_file_shrinks_and_nothing_that_is_stored_changes() {
 }
 
 #[test]
+fn a_store_in_rollback_mode_is_checked_backed_up_and_compacted_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || SqliteOptions::default().with_journal(Journal::Rollback);
+    let store = SqliteStore::open_with(folder.path().join("s.db"), options()).unwrap();
+    import(&store, &logs::plain("long", 3000));
+    import(&store, &logs::forked("a", "gone"));
+    store.remove(&id("long")).unwrap();
+    let listed = store.list(&ListQuery::default()).unwrap();
+    assert_eq!(verify(&store).1, []);
+    store.backup(folder.path().join("b.db")).unwrap();
+    let report = store.compact().unwrap();
+    assert!(report.after < report.before / 2, "{report:?}");
+    assert_eq!(fs::metadata(folder.path().join("s.db")).unwrap().len(), report.after);
+    assert_eq!(store.list(&ListQuery::default()).unwrap(), listed);
+    assert_eq!(verify(&store).1, []);
+    assert_eq!(&fs::read(folder.path().join("b.db")).unwrap()[18..20], [1, 1], "its backup is in that mode too");
+    let copy = SqliteStore::open(folder.path().join("b.db")).unwrap();
+    assert_eq!(copy.list(&ListQuery::default()).unwrap(), listed);
+    assert_eq!(logs::content(&copy), logs::content(&store));
+}
+
+#[test]
 fn a_store_in_memory_is_compacted_too() {
     let store = SqliteStore::in_memory().unwrap();
     import(&store, &logs::plain("long", 9000));
@@ -42,6 +64,22 @@ fn a_store_in_memory_is_compacted_too() {
     let report = store.compact().unwrap();
     assert!(report.after < report.before, "{report:?}");
     assert_eq!(logs::text(&store, &id("a")), logs::plain("a", 3));
+}
+
+#[test]
+fn others_that_finish_in_time_are_waited_for() {
+    let database = Database::of(&[logs::plain("a", 3)]);
+    let store = database.open();
+    for held in ["BEGIN IMMEDIATE", "BEGIN; SELECT count(*) FROM events"] {
+        let other = Connection::open(database.path()).unwrap();
+        other.execute_batch(held).unwrap();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            other.execute_batch("ROLLBACK").unwrap();
+        });
+        store.compact().unwrap_or_else(|e| panic!("{held}: {e}"));
+        thread.join().unwrap();
+    }
 }
 
 #[test]

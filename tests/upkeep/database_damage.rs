@@ -138,6 +138,7 @@ fn a_counter_that_was_forged_with_its_checksum_differs_from_the_log() {
         ("size_bytes = size_bytes + 1", vec![(Count, None)]),
         ("last_time = 9", vec![(Count, None), (Count, None)]),
         ("chain = 5", vec![(Count, None)]),
+        ("types_checksum = 5", vec![(Count, None), (Count, None)]),
         ("inherited_count = 1", vec![(Count, None), (Count, None)]),
     ] {
         let database = Database::filled();
@@ -148,6 +149,21 @@ fn a_counter_that_was_forged_with_its_checksum_differs_from_the_log() {
         let expected: Vec<_> = expected.into_iter().map(|(kind, seq)| (kind, Some("b"), seq)).collect();
         assert_eq!(places(&faults), expected, "{change}: {faults:#?}");
     }
+}
+
+#[test]
+fn two_sessions_of_one_activity_are_told_where_nothing_keeps_them_apart() {
+    let database = Database::filled();
+    database.change(
+        "PRAGMA writable_schema = ON;
+         DELETE FROM sqlite_schema WHERE name = 'sqlite_autoindex_sessions_2';
+         UPDATE sqlite_schema SET sql = replace(sql, 'activity         INTEGER NOT NULL UNIQUE', 'activity INTEGER NOT NULL')
+         WHERE name = 'sessions'",
+    );
+    sealed(&database, "UPDATE sessions SET activity = (SELECT activity FROM sessions WHERE id = 'a') WHERE id = 'b'");
+    let faults = verify(&database.open()).1;
+    let told: Vec<_> = faults.iter().filter(|fault| fault.kind == Count).collect();
+    assert!(told.len() == 2 && told.iter().all(|fault| fault.reason.starts_with("activity")), "{faults:#?}");
 }
 
 #[test]

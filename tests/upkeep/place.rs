@@ -1,12 +1,14 @@
 //! Stores in folders of their own, and what a check finds in them.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use session_persistence::upkeep::{self, Progress, Report};
 use session_persistence::{
-    Encoding, Fault, FaultKind, JsonlOptions, JsonlStore, SessionId, SessionPersistence, SqliteStore,
+    Encoding, Fault, FaultKind, JsonlOptions, JsonlStore, OpenOptions, SeqRange, SessionEvent, SessionId,
+    SessionPersistence, SqliteStore,
 };
 use tempfile::TempDir;
 
@@ -117,6 +119,35 @@ impl Root {
         let mut bytes = std::fs::read(self.log(id)).unwrap();
         change(&mut bytes);
         std::fs::write(self.log(id), bytes).unwrap();
+    }
+}
+
+/// Tells the other threads of a test to stop, also where it fails.
+pub(crate) struct Stop<'s>(pub(crate) &'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Appends, creates and removes until it is told to stop. The store grows to a few thousand events and no further.
+pub(crate) fn write_without_rest(store: &dyn SessionPersistence, stop: &AtomicBool) {
+    let writer = store.open(&logs::id("grows"), OpenOptions::write()).unwrap();
+    let mut seq = writer.read(SeqRange::ALL).unwrap().len() as u64;
+    for round in 0_u64.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        if seq < 4000 {
+            let batch: Vec<_> = (seq..seq + 7).map(|n| SessionEvent::of("todo/write", n, 5, &[n]).unwrap()).collect();
+            writer.append(&batch).unwrap();
+            seq += 7;
+        }
+        logs::import(store, &logs::forked(&format!("n{round}"), "grows"));
+        if let Some(oldest) = round.checked_sub(20) {
+            assert!(store.remove(&logs::id(&format!("n{oldest}"))).unwrap());
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Of a store in which everything is as it was stored a check says nothing, and changes nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use session_persistence::upkeep::{self, Progress};
 use session_persistence::{
@@ -10,7 +10,7 @@ use session_persistence::{
 };
 
 use crate::logs::{self, id, import};
-use crate::place::{Database, ENCODINGS, Root, content, verify, verify_some};
+use crate::place::{Database, ENCODINGS, Root, Stop, content, verify, verify_some, write_without_rest};
 
 /// Logs of every kind, those included that this build cannot interpret.
 fn logs_of_every_kind() -> Vec<String> {
@@ -144,22 +144,6 @@ fn progress_goes_from_session_to_session_and_then_to_the_storage() {
     assert_eq!(told.last().unwrap(), "storage");
 }
 
-/// Appends, creates and removes until it is told to stop.
-fn write_without_rest(store: &dyn SessionPersistence, stop: &AtomicBool) {
-    let writer = store.open(&id("grows"), OpenOptions::write()).unwrap();
-    let mut seq = 100;
-    while !stop.load(Ordering::Relaxed) {
-        let events: Vec<_> = (seq..seq + 3).map(|n| SessionEvent::of("todo/write", n, 5, &[n]).unwrap()).collect();
-        writer.append(&events).unwrap();
-        seq += 3;
-        let name = format!("n{seq}");
-        import(store, &logs::forked(&name, "grows"));
-        if seq % 2 == 0 {
-            store.remove(&id(&name)).unwrap();
-        }
-    }
-}
-
 #[test]
 fn what_writers_do_meanwhile_is_no_fault() {
     let database = Database::of(&[logs::plain("grows", 100)]);
@@ -177,19 +161,33 @@ fn what_writers_do_meanwhile_is_no_fault() {
     for (name, writing, reading) in stores {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _stop = Stop(&stop);
             scope.spawn(|| write_without_rest(&*writing, &stop));
             for _ in 0..if std::env::var_os("SESSIONS_FULL").is_some() { 60 } else { 6 } {
                 let (_, faults) = verify(&*reading);
                 // Of a write that is under way elsewhere nobody can tell that it will be finished.
                 let faults: Vec<_> = faults.into_iter().filter(|fault| !fault.kind.is_harmless()).collect();
-                if !faults.is_empty() {
-                    stop.store(true, Ordering::Relaxed);
-                }
                 assert_eq!(faults, [], "{name}");
             }
-            stop.store(true, Ordering::Relaxed);
         });
     }
+}
+
+#[test]
+fn a_session_that_moves_in_the_list_while_others_are_read_is_checked_all_the_same() {
+    let store = MemoryStore::new();
+    for n in 0..1100 {
+        import(&store, &logs::plain(&format!("s{n}"), 1));
+    }
+    // The least recently active, which is on the last page of a list by activity.
+    let writer = store.open(&id("s0"), OpenOptions::write()).unwrap();
+    let mut is_moved = false;
+    let report = upkeep::verify(&store, None, &mut |_| {
+        if !std::mem::replace(&mut is_moved, true) {
+            writer.append(&[SessionEvent::of("x", 1, 0, &1).unwrap()]).unwrap();
+        }
+    });
+    assert_eq!((report.unwrap().sessions, is_moved), (1100, true));
 }
 
 #[test]

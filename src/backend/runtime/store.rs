@@ -41,6 +41,7 @@ impl<S: Storage> Runtime<S> {
         }
     }
 
+    #[cfg(any(feature = "sqlite", feature = "jsonl"))]
     pub(crate) fn storage(&self) -> &S {
         &self.shared.storage
     }

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use super::super::report::CompactReport;
 use super::SqliteStore;
 use super::failure::Context;
+use super::patience::Patience;
 use crate::seam::Result;
 
 impl SqliteStore {
@@ -21,15 +22,19 @@ impl SqliteStore {
     pub fn compact(&self) -> Result<CompactReport> {
         let database = self.runtime.own_storage()?;
         let context = database.context();
-        database.write(&context, |writer| writer.copy_wal(&context, |connection| compact(connection, &context)))
+        database.write(&context, |writer| {
+            writer.copy_wal(&context, |connection, patience| compact(connection, patience, &context))
+        })
     }
 }
 
-fn compact(connection: &Connection, context: &Context<'_>) -> Result<CompactReport> {
+fn compact(connection: &Connection, patience: &Patience, context: &Context<'_>) -> Result<CompactReport> {
     let failed = |e| context.sqlite(e);
     let before = size(connection).map_err(failed)?;
     connection.execute_batch("VACUUM").map_err(failed)?;
     let after = size(connection).map_err(failed)?;
+    // The work itself may have taken longer than others are waited for.
+    patience.renew();
     // It is a page of the WAL until here. A database in memory has none, and answers that nothing is in the way.
     let is_busy: bool =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).map_err(failed)?;

@@ -1,14 +1,16 @@
 //! Making a new database: whole before it has its name.
 //!
-//! It is made in a folder of its own beside the place where it goes, a draft, which is locked as long as its maker lives. So
-//! the next one who makes a database there knows which drafts were left by processes that died, and removes them.
+//! It is made as a draft beside the place where it goes, and beside the draft a file is locked as long as its maker lives.
+//! So the next one to make a database there, or to write one, knows which drafts were left by processes that died, and
+//! removes them.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::Connection;
-use tempfile::{TempDir, TempPath};
+use tempfile::{NamedTempFile, TempPath};
 
 use super::failure::Context;
 use super::journal::Journal;
@@ -17,13 +19,15 @@ use super::{file_system, schema};
 use crate::private;
 use crate::seam::Result;
 
+/// The name of a draft starts and ends like this, and that of its lock.
 const PREFIX: &str = ".sessions-";
-const SUFFIX: &str = ".new";
+const DRAFT: &str = "new";
+const LOCK: &str = "lock";
 
-/// The database in a draft.
-const NAME: &str = "store";
+/// What SQLite puts beside a database, by the end of its name.
+const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// How often a draft is made anew because somebody took it for that of a dead process before it was locked.
+/// How often a draft is begun anew because somebody took its lock for that of a dead process.
 const TRIES: usize = 100;
 
 /// Makes a store in a new file at `path`: other processes see no file or a whole store, and of several that make one at the
@@ -49,14 +53,13 @@ pub(super) fn create_file(path: &Path, journal: Journal) -> Result<()> {
     private::create_lasting_folder(folder).map_err(|e| context.io("making the folder of", e))?;
     remove_abandoned(folder);
     let draft = Draft::new(folder).map_err(|e| context.io("making", e))?;
-    let file = draft.folder.path().join(NAME);
     // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file.
-    private::file().open(&file).map(drop).map_err(|e| context.io("making", e))?;
-    let mut connection = Connection::open(&file).map_err(|e| context.sqlite(e))?;
+    private::file().open(&draft.path).map(drop).map_err(|e| context.io("making", e))?;
+    let mut connection = Connection::open(&draft.path).map_err(|e| context.sqlite(e))?;
     schema::create(&mut connection, &context)?;
-    journal.set(&connection, std::time::Duration::ZERO, &context)?;
+    journal.set(&connection, Duration::ZERO, &context)?;
     connection.close().map_err(|(_, e)| context.sqlite(e))?;
-    let finished = TempPath::try_from_path(file).map_err(|e| context.io("making", e))?;
+    let finished = TempPath::try_from_path(&draft.path).map_err(|e| context.io("making", e))?;
     match finished.persist_noclobber(path) {
         Ok(()) => {}
         Err(lost) if lost.error.kind() == ErrorKind::AlreadyExists => {}
@@ -74,60 +77,51 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A folder in which a database is made, removed with what is in it.
+/// A database that is being made, removed with what SQLite puts beside it.
 struct Draft {
-    folder: TempDir,
-    /// Locked. Dropped behind the folder, of which nothing is left by then.
-    _lock: Option<File>,
+    path: PathBuf,
+    /// Locked. Removed behind the draft.
+    _lock: NamedTempFile,
 }
 
 impl Draft {
     fn new(folder: &Path) -> io::Result<Self> {
+        let suffix = format!(".{LOCK}");
         for _ in 0..TRIES {
-            let mut builder = tempfile::Builder::new();
-            builder.prefix(PREFIX).suffix(SUFFIX);
-            #[cfg(unix)]
-            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-            let draft = builder.tempdir_in(folder)?;
-            match lock(draft.path()) {
-                Ok(Locked::Here(lock)) => return Ok(Self { folder: draft, _lock: lock }),
-                Ok(Locked::Elsewhere) => {}
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
+            let lock = tempfile::Builder::new().prefix(PREFIX).suffix(&suffix).tempfile_in(folder)?;
+            match lock.as_file().try_lock() {
+                Ok(()) if is_in_place(lock.as_file(), lock.path())? => {
+                    return Ok(Self { path: lock.path().with_extension(DRAFT), _lock: lock });
+                }
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+                // Nobody else can lock it either, and take it for that of a dead process.
+                Err(TryLockError::Error(e)) => {
+                    log::debug!("{} cannot be locked: {e}", lock.path().display());
+                    return Ok(Self { path: lock.path().with_extension(DRAFT), _lock: lock });
+                }
             }
         }
-        Err(io::Error::new(ErrorKind::ResourceBusy, "drafts are removed as soon as they are made"))
+        Err(io::Error::new(ErrorKind::ResourceBusy, "drafts are removed as soon as they are begun"))
     }
 }
 
-enum Locked {
-    /// Nothing where folders cannot be locked: there a draft is never taken for an abandoned one.
-    Here(Option<File>),
-    /// By another process, or removed meanwhile.
-    Elsewhere,
-}
-
-#[cfg(unix)]
-fn lock(draft: &Path) -> io::Result<Locked> {
-    use std::os::unix::fs::MetadataExt;
-    let folder = File::open(draft)?;
-    match folder.try_lock() {
-        Ok(()) => {
-            let (held, named) = (folder.metadata()?, fs::symlink_metadata(draft)?);
-            let is_in_place = (held.dev(), held.ino()) == (named.dev(), named.ino());
-            Ok(if is_in_place { Locked::Here(Some(folder)) } else { Locked::Elsewhere })
-        }
-        Err(TryLockError::WouldBlock) => Ok(Locked::Elsewhere),
-        Err(TryLockError::Error(e)) => {
-            log::debug!("{} cannot be locked: {e}", draft.display());
-            Ok(Locked::Here(None))
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Err(e) = remove(&self.path) {
+            log::warn!("{}: what there is of a new store stays: {e}", self.path.display());
         }
     }
 }
 
-#[cfg(not(unix))]
-fn lock(_: &Path) -> io::Result<Locked> {
-    Ok(Locked::Here(None))
+/// Removes a draft with what SQLite put beside it, as far as it is there.
+fn remove(draft: &Path) -> io::Result<()> {
+    for suffix in BESIDE.iter().chain(&[""]) {
+        match fs::remove_file(beside(draft, suffix)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Removes the drafts of processes that died. One that cannot be removed is in nobody's way.
@@ -135,13 +129,14 @@ fn remove_abandoned(folder: &Path) {
     let removed = fs::read_dir(folder).and_then(|entries| {
         for entry in entries {
             let entry = entry?;
-            let name = entry.file_name();
-            let is_draft = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
-            if is_draft
-                && entry.file_type()?.is_dir()
-                && let Err(e) = remove_if_abandoned(&entry.path())
+            let path = entry.path();
+            let is_lock = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
+                && path.extension().is_some_and(|end| end == LOCK);
+            if is_lock
+                && entry.file_type()?.is_file()
+                && let Err(e) = remove_if_abandoned(&path)
             {
-                log::debug!("{}: the draft of a dead process stays: {e}", entry.path().display());
+                log::debug!("{}: the draft of a dead process stays: {e}", path.display());
             }
         }
         Ok(())
@@ -151,16 +146,34 @@ fn remove_abandoned(folder: &Path) {
     }
 }
 
-fn remove_if_abandoned(draft: &Path) -> io::Result<()> {
-    let Locked::Here(Some(_lock)) = lock(draft)? else { return Ok(()) };
-    // Nothing else than what a draft is made of.
-    for suffix in ["", "-wal", "-shm", "-journal"] {
-        match fs::remove_file(beside(&draft.join(NAME), suffix)) {
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
+fn remove_if_abandoned(lock: &Path) -> io::Result<()> {
+    let file = File::options().read(true).write(true).open(lock)?;
+    match file.try_lock() {
+        Ok(()) if is_in_place(&file, lock)? => {}
+        Ok(()) | Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::Error(e)) => return Err(e),
     }
-    fs::remove_dir(draft)
+    remove(&lock.with_extension(DRAFT))?;
+    // While it is locked: whoever has it open already finds that it is no longer in its place.
+    fs::remove_file(lock)
+}
+
+/// Whether a file that was locked is still the one that others find.
+#[cfg(unix)]
+fn is_in_place(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let held = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok((held.dev(), held.ino()) == (named.dev(), named.ino())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Elsewhere a file that is open cannot be removed.
+#[cfg(not(unix))]
+fn is_in_place(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 #[cfg(all(test, unix))]
@@ -174,39 +187,37 @@ mod tests {
         names
     }
 
-    /// A draft as a process leaves it that is killed while it makes a store.
-    fn abandoned(folder: &Path, name: &str) {
-        let draft = folder.join(name);
-        fs::create_dir(&draft).unwrap();
-        for file in ["store", "store-journal"] {
-            fs::write(draft.join(file), "half").unwrap();
-        }
+    /// Files as a process leaves them that is killed while it makes a store.
+    fn leave(folder: &Path, names: &[&str]) {
+        names.iter().for_each(|name| fs::write(folder.join(name), "half").unwrap());
     }
 
     #[test]
     fn drafts_of_dead_processes_are_removed_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
-        abandoned(folder.path(), ".sessions-dead.new");
-        fs::create_dir(folder.path().join(".sessions-empty.new")).unwrap();
-        abandoned(folder.path(), ".sessions-users.new");
-        fs::write(folder.path().join(".sessions-users.new/letter"), "of somebody").unwrap();
-        fs::write(folder.path().join(".sessions-file.new"), "of somebody").unwrap();
-        abandoned(folder.path(), "sessions-other.new");
-        let living = Draft::new(folder.path()).unwrap();
-        fs::write(living.folder.path().join(NAME), "half").unwrap();
-        let living_name = living.folder.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let folder = folder.path();
+        leave(folder, &[".sessions-dead.lock", ".sessions-dead.new", ".sessions-dead.new-journal"]);
+        leave(folder, &[".sessions-early.lock"]);
+        let others = [".sessions-other.new", "sessions-x.lock", "sessions-x.new", ".sessions-y.part"];
+        leave(folder, &others);
+        fs::create_dir(folder.join(".sessions-folder.lock")).unwrap();
+        let living = Draft::new(folder).unwrap();
+        fs::write(&living.path, "half").unwrap();
+        let living_names: Vec<_> = [&living.path, living._lock.path()]
+            .map(|path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .into();
 
-        create_file(&folder.path().join("s.db"), Journal::Wal).unwrap();
-        let mut left =
-            vec![living_name.as_str(), ".sessions-file.new", ".sessions-users.new", "s.db", "sessions-other.new"];
+        create_file(&folder.join("s.db"), Journal::Wal).unwrap();
+        let mut left: Vec<_> = others.map(str::to_owned).into();
+        left.extend([".sessions-folder.lock".to_owned(), "s.db".to_owned()]);
+        let without_living = left.clone();
+        left.extend(living_names);
         left.sort_unstable();
-        assert_eq!(names(folder.path()), left);
-        assert_eq!(fs::read(living.folder.path().join(NAME)).unwrap(), b"half");
-        assert_eq!(names(&folder.path().join(".sessions-users.new")), ["letter"]);
+        assert_eq!(names(folder), left);
+        assert_eq!(fs::read(&living.path).unwrap(), b"half");
         drop(living);
-        create_file(&folder.path().join("t.db"), Journal::Rollback).unwrap();
-        assert!(names(folder.path()).contains(&"t.db".to_owned()));
-        assert!(!names(folder.path()).contains(&living_name));
+        create_file(&folder.join("t.db"), Journal::Rollback).unwrap();
+        assert_eq!(names(folder).len(), without_living.len() + 1);
     }
 
     #[test]

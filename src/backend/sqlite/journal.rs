@@ -92,8 +92,12 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 mod tests {
     use rusqlite::OpenFlags;
 
+    use super::super::change::Change;
+    use super::super::lease::Locks;
+    use super::super::writer::Writer;
     use super::*;
-    use crate::seam::ErrorKind;
+    use crate::log::SessionId;
+    use crate::seam::{Durability, ErrorKind};
 
     fn context(path: &Path) -> Context<'_> {
         Context::store(path)
@@ -144,5 +148,23 @@ mod tests {
         });
         switched.unwrap();
         assert_eq!(Journal::of(&Connection::open(&path).unwrap()).unwrap(), Journal::Rollback);
+    }
+
+    #[test]
+    fn in_rollback_mode_every_commit_is_synced_with_the_end_of_its_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        crate::SqliteStore::open_with(&path, crate::SqliteOptions::default().with_journal(Journal::Rollback)).unwrap();
+        let locks = Locks::beside(&path);
+        for durability in [Durability::OnFlush, Durability::EveryAppend] {
+            let context = context(&path);
+            let mut writer = Writer::open(&path, &locks, None, durability, Duration::ZERO, &context).unwrap();
+            for change in [Change::Remove { id: SessionId::new("absent").unwrap() }, Change::Flush] {
+                let done = writer.commit(&[change], &locks, &context);
+                assert!(done.iter().all(Result::is_ok));
+                let kept: i64 = writer.connection().pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+                assert_eq!(kept, 3, "EXTRA");
+            }
+        }
     }
 }

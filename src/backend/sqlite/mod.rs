@@ -16,6 +16,7 @@ mod journal;
 mod lease;
 mod look;
 mod migration;
+mod options;
 mod patience;
 mod reader;
 mod row;
@@ -45,6 +46,7 @@ use self::in_place::{InPlace, Stamp};
 pub use self::journal::Journal;
 use self::lease::{Lease, Locks};
 use self::look::Look;
+pub use self::options::SqliteOptions;
 use self::reader::Numbered;
 use self::row::SessionKey;
 pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
@@ -58,8 +60,9 @@ use crate::seam::{Durability, Error, Fault, ListOrder, Position, Result, SeqRang
 
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
-/// The file is in WAL mode: `-wal` and `-shm` stand beside it while it is open, and a folder `-locks` while sessions are
-/// being written. New files have mode 0600, new folders
+/// The file is in WAL mode: `-wal` and `-shm` stand beside it while it is open. [`SqliteOptions::journal`] chooses rollback
+/// mode, in which `-journal` stands there while a commit is written. A folder `-locks` is there while sessions are being
+/// written. New files have mode 0600, new folders
 /// 0700. [`Snapshot::size_bytes`] is the size of the exported text. An event may take up to
 /// [`SqliteOptions::max_event_bytes`]; a session holds at most 2^32 events.
 ///
@@ -67,80 +70,44 @@ use crate::seam::{Durability, Error, Fault, ListOrder, Position, Result, SeqRang
 /// `session_overview`) are the public SQL surface. No other program can change what is stored: triggers refuse it, and
 /// what is changed behind SQLite's back is found by the checksum of its row when it is read. Such a row is damage wherever it
 /// stands, and never a torn tail: a commit of SQLite is there whole or not at all, so that it was acknowledged once.
+///
+/// # Where it can be
+///
+/// In WAL mode SQLite needs memory that all who use the file share. On NFS, SMB, 9p, FUSE and other file systems whose files
+/// may come from another machine it is refused: `UnsupportedStore` names the file system. The ways out are a local disk, or
+/// rollback mode where one machine alone uses the store. Only Linux and Android tell the file system; elsewhere keep the
+/// store on a local disk.
+///
+/// # Where it cannot be written
+///
+/// A store whose file or folder this process cannot write is opened for reading, and leaves nothing behind there: what
+/// would write is `StorageReadOnly`. What somebody else writes meanwhile is seen from the next read on. `StorageReadOnly` is
+/// also what opening gives, or a read, where the newest state cannot be had without writing: the `-wal` of a process that was
+/// killed holds writes that the file does not have, a `-journal` a change that was not finished, or the store is of an
+/// earlier version. It says what to do; an older state is never given instead.
+///
+/// # Files that belong together
+///
+/// SQLite takes whatever `-wal` or `-journal` lies beside a file for that file's own, and copies it in. So to move, copy or
+/// restore a store by hand, close all who use it and take the three as one, or use [`SqliteStore::backup`]. What does not
+/// belong together is refused, with nothing changed: a WAL of another store or database, one that goes on from a longer file
+/// or is older than the file, a journal of another kind of database. A file that is replaced or removed while it is open is
+/// noticed at the next call; one that is cut or written over too, in WAL mode, and nothing is copied into it then. In
+/// rollback mode what stands there now is what is read. What cannot be told apart:
+///
+/// - an older state of the same store, as long as the newer one, put under the newer one's `-wal`;
+/// - the `-wal` of another store that holds no page with its identity, has the same pages and no more than the file;
+/// - the hot `-journal` of another store.
+///
+/// What does not fit together then is damage that the checksums of rows find, and
+/// [`upkeep::verify`](crate::upkeep::verify()).
+///
+/// # Processes that fork
+///
+/// A forked process has no part in what its parent opened: calls are `InvalidArgument`, and to drop it changes nothing of the
+/// parent's. It may open the store anew, unless another thread was using the store when the process was forked.
 pub struct SqliteStore {
     runtime: Runtime<Database>,
-}
-
-/// How to open a [`SqliteStore`].
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct SqliteOptions {
-    /// What the host can interpret. Default: [`Vocabulary::v3`].
-    pub vocabulary: Vocabulary,
-    /// How the database keeps a commit whole. Default: as it does already, and [`Journal::Wal`] in a new one. A store that is
-    /// in another mode is switched to this one when it is first written, and keeps it; as long as it is only read it stays
-    /// as it is.
-    pub journal: Option<Journal>,
-    /// What an acknowledged append survives. Default: [`Durability::OnFlush`]. In [`Journal::Rollback`] mode every append
-    /// survives a loss of power.
-    pub durability: Durability,
-    /// How long to wait for another program before `StoreBusy`. Default: 5 seconds.
-    pub busy_timeout: Duration,
-    /// The most bytes that the text of one event may have. Default and maximum: 999,999,000, just below what SQLite
-    /// takes in a row.
-    pub max_event_bytes: usize,
-}
-
-impl Default for SqliteOptions {
-    fn default() -> Self {
-        Self {
-            vocabulary: Vocabulary::default(),
-            journal: None,
-            durability: Durability::default(),
-            busy_timeout: Duration::from_secs(5),
-            max_event_bytes: Self::MAX_EVENT_BYTES,
-        }
-    }
-}
-
-impl SqliteOptions {
-    /// The same options with another vocabulary.
-    #[must_use]
-    pub fn with_vocabulary(mut self, vocabulary: Vocabulary) -> Self {
-        self.vocabulary = vocabulary;
-        self
-    }
-
-    /// The same options with a journal mode that a new store gets, and another one when it is written.
-    #[must_use]
-    pub fn with_journal(mut self, journal: Journal) -> Self {
-        self.journal = Some(journal);
-        self
-    }
-
-    /// The same options with another durability.
-    #[must_use]
-    pub fn with_durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// The same options with another wait for other programs.
-    #[must_use]
-    pub fn with_busy_timeout(mut self, busy_timeout: Duration) -> Self {
-        self.busy_timeout = busy_timeout;
-        self
-    }
-
-    /// The same options with a lower limit for the text of one event, in bytes.
-    #[must_use]
-    pub fn with_max_event_bytes(mut self, max_event_bytes: usize) -> Self {
-        self.max_event_bytes = max_event_bytes;
-        self
-    }
-
-    /// SQLite's limit of 1,000,000,000 bytes a row, less room for the numbers of the row.
-    const MAX_EVENT_BYTES: usize = 999_999_000;
 }
 
 impl SqliteStore {
@@ -148,8 +115,12 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// `UnsupportedStore` for a file that is anything else than a store of this version, an empty file included; nothing in
-    /// it is changed. Later calls give it too, once the file was replaced or removed under the open store. `StorageReadOnly`, `StorageFull`, `StoreBusy`, `Io`.
+    /// `UnsupportedStore` for a file that is anything else than a store of this version or an earlier one, an empty file
+    /// included; for files beside it that belong to another database; for a file system where its mode loses data.
+    /// Nothing is changed then. Later calls give it too, once the file was replaced, removed or written over under the open
+    /// store. `StoreBusy` when another program locks it for longer than [`SqliteOptions::busy_timeout`]: the same call can
+    /// be made again. `StorageReadOnly`, `StorageFull`, `Io`; `InvalidArgument` in a forked process whose parent was using
+    /// the store at that moment.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, SqliteOptions::default())
     }

@@ -139,6 +139,11 @@ impl SideFiles {
         }
         let is_whole = read_at(&self.journal, 0, &mut header)?;
         if header[..8] != JOURNAL_MAGIC {
+            // SQLite writes these bytes last, before it changes the database; a loss of power may cut them off.
+            let written = header.iter().zip(JOURNAL_MAGIC).take_while(|(found, magic)| *found == magic).count();
+            if header[written..8].iter().all(|byte| *byte == 0) {
+                return Ok(Ok(None));
+            }
             return Ok(Err("what lies there as its -journal is no journal of SQLite"));
         }
         if !is_whole {

@@ -177,15 +177,18 @@ impl Writer {
         Ok(outcomes.into_iter().map(|made| made.map(|made| made.committed())).collect())
     }
 
-    /// Does `work` that copies the WAL into the database, once a sync that failed is made good for; and takes it for one
-    /// that failed if it does.
+    /// Does `work` that copies the WAL into the database, first in line, once a sync that failed is made good for; and
+    /// takes it for one that failed if it does.
     pub(super) fn copy_wal<T>(
         &mut self,
         context: &Context<'_>,
-        work: impl FnOnce(&Connection) -> Result<T>,
+        work: impl FnOnce(&Connection, &Patience) -> Result<T>,
     ) -> Result<T> {
         self.recover(context)?;
-        let done = work(&self.connection);
+        self.patience.renew();
+        let first = self.turnstile.pass(self.patience.left());
+        let done = work(&self.connection, &self.patience);
+        drop(first);
         if done.is_err() {
             self.wal.suspect();
         }

@@ -2,7 +2,7 @@
 //!
 //! Each look is a read transaction of its own that ends with a page, so that no inspection holds the WAL for long; what
 //! is found is told between two of them. Only SQLite's check of its own pages is one statement, and lasts as long as
-//! reading the file does.
+//! reading the file does; in rollback mode a writer waits for it as for any other reader.
 
 mod counts;
 mod orphans;

@@ -21,7 +21,7 @@ const SESSIONS: &str = "sessions";
 
 const RECOVER: &str = "copy the file away with its -wal, then restore a backup, or copy the sessions that can be read \
                        into a new store";
-const COPY: &str = "copy the sessions into a new store, which has none of it";
+const COPY: &str = "copy the sessions into a new store";
 
 impl Database {
     /// Looks for triggers, indexes and views that are not what this build makes.
