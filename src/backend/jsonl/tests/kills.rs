@@ -16,6 +16,7 @@ use super::{ENCODINGS, header, id};
 use crate::backend::jsonl::disk::RealDisk;
 use crate::backend::jsonl::{Encoding, JsonlOptions, JsonlStore};
 use crate::seam::{CreateOptions, Durability, ErrorKind, OpenOptions, SeqRange, SessionHandle, SessionPersistence};
+use crate::upkeep::{Progress, verify};
 
 const NAMES: [&str; 3] = ["s", "t", "u"];
 
@@ -154,6 +155,13 @@ fn check(store: &JsonlStore, said: &BTreeMap<String, u64>, what: &str) {
             Err(e) => assert_eq!((e.kind(), said, &snapshot), (ErrorKind::NotFound, 0, &None), "{what}: {name}"),
         }
     }
+    let mut faults = Vec::new();
+    let verified = verify(store, None, &mut |progress| {
+        if let Progress::Fault(fault) = progress {
+            faults.push(fault.to_string());
+        }
+    });
+    assert!(verified.is_ok_and(|report| report.is_sound()), "{what}: {faults:?}");
 }
 
 fn copy(from: &Path, to: &Path) {
