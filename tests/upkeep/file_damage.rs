@@ -150,6 +150,12 @@ fn a_creation_that_was_stopped_is_a_leftover() {
         let (report, faults) = verify(&root.open());
         assert_eq!(one(&faults), (Leftover, Some("new"), None));
         assert!(report.is_sound());
+        // Before it had a draft, or behind it.
+        fs::remove_file(folder.join(format!("{name}.0123456789ab.tmp"))).unwrap();
+        fs::write(folder.join("session.lock"), "{\"process\":1,\"host\":\"h\",\"since\":0}\n").unwrap();
+        let (report, faults) = verify(&root.open());
+        assert_eq!(one(&faults), (Leftover, Some("new"), None));
+        assert!(report.is_sound() && faults[0].reason.contains("died"), "{faults:?}");
     }
 }
 

@@ -51,6 +51,7 @@ impl Files {
                 return Ok(Vec::new());
             }
             content = Content::of(&self.layout.names(folder)?);
+            content.is_signed = self.disk.stat(&folder.join(LOCK)).is_ok_and(|lock| lock.size > 0);
         }
         Ok(content.faults(id, folder))
     }
@@ -103,12 +104,14 @@ struct Content {
     logs: Vec<Generation>,
     drafts: Vec<String>,
     has_lock: bool,
+    /// Whether a writer left its record in the lock: it did not give the session up, but died.
+    is_signed: bool,
     others: usize,
 }
 
 impl Content {
     fn of(names: &[Name]) -> Self {
-        let mut content = Self { logs: Vec::new(), drafts: Vec::new(), has_lock: false, others: 0 };
+        let mut content = Self { logs: Vec::new(), drafts: Vec::new(), has_lock: false, is_signed: false, others: 0 };
         for name in names {
             match Generation::named(&name.text) {
                 Some(generation) => content.logs.push(generation),
@@ -143,7 +146,12 @@ impl Content {
             }
             return faults;
         }
-        if self.has_lock && self.drafts.is_empty() {
+        if self.is_signed && self.others == 0 {
+            let reason =
+                format!("{at} holds the lock of a writer that died, most likely while it made the session, and no log");
+            let advice = "remove the folder, unless the session was ever listed: then restore it from a backup";
+            faults.push(told(FaultKind::Leftover, reason, advice));
+        } else if self.has_lock && self.drafts.is_empty() {
             let reason = format!("{at} holds the lock of a session and no log of it");
             let advice = "restore the session from a backup, or remove the folder if its creation was stopped";
             faults.push(told(FaultKind::Orphan, reason, advice));
