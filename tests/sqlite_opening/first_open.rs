@@ -45,9 +45,15 @@ fn what_a_killed_process_leaves_of_a_new_store_is_removed_by_the_next_one() {
         let mut expected = stores.clone();
         expected.push("last.db".to_owned());
         expected.sort();
-        assert_eq!(names(folder.path()), expected, "round {round}");
-        for store in stores {
-            assert!(counts(&open(&folder.path().join(&store))).unwrap().is_empty(), "{store} is whole");
+        // A whole store that its killed process had open keeps what SQLite put beside it, for the next one that opens it.
+        let beside_whole = |name: &String| {
+            let store = name.strip_suffix("-wal").or_else(|| name.strip_suffix("-shm"));
+            store.is_some_and(|store| stores.iter().any(|whole| whole == store))
+        };
+        let found: Vec<_> = names(folder.path()).into_iter().filter(|name| !beside_whole(name)).collect();
+        assert_eq!(found, expected, "round {round}");
+        for store in &stores {
+            assert!(counts(&open(&folder.path().join(store))).unwrap().is_empty(), "{store} is whole");
         }
     }
     eprintln!("{left} of {rounds} killed processes left half a store");
