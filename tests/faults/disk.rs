@@ -115,11 +115,11 @@ impl Disk {
         disk
     }
 
-    /// The disk on which a file lies, with the file's name there.
+    /// The disk on which a file lies, in its folder or in one below, with the file's name from there on.
     pub(crate) fn of(path: &Path) -> Option<(Arc<Self>, String)> {
         let disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
-        let disk = disks.iter().find(|(folder, _)| path.parent() == Some(folder))?.1.upgrade()?;
-        Some((disk, path.file_name()?.to_str()?.to_owned()))
+        let (name, disk) = disks.iter().find_map(|(folder, disk)| Some((path.strip_prefix(folder).ok()?, disk)))?;
+        Some((disk.upgrade()?, name.to_str()?.to_owned()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -23,7 +23,9 @@ impl Files {
 
     pub(crate) fn write_to(&self, folder: &Path) {
         for (name, bytes) in &self.0 {
-            fs::write(folder.join(name), bytes).unwrap();
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().expect("it lies in the folder")).unwrap();
+            fs::write(path, bytes).unwrap();
         }
     }
 }

@@ -51,7 +51,7 @@ impl Shadow {
     }
 
     fn name(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("name:{name}"))
+        self.folder.join(format!("name:{}", name.replace('/', ":")))
     }
 
     /// What is left after a loss of power of the disk of a process that ended.
@@ -59,7 +59,7 @@ impl Shadow {
         let entries = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
         let named = entries.filter_map(|entry| {
             let number = fs::read_to_string(folder.join(&entry)).ok()?;
-            Some((entry.strip_prefix("name:")?.to_owned(), fs::read(folder.join(number)).unwrap()))
+            Some((entry.strip_prefix("name:")?.replace(':', "/"), fs::read(folder.join(number)).unwrap()))
         });
         Files(named.collect())
     }

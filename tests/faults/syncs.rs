@@ -3,9 +3,9 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use session_persistence::{ListQuery, OpenOptions, SeqRange, SessionHandle, SessionPersistence};
+use session_persistence::{ListQuery, OpenOptions, SeqRange, SessionHandle, SessionPersistence, SqliteStore};
 
-use super::disk::Disk;
+use super::disk::{Disk, scratch};
 use super::fault::{Counts, Kind, Part};
 use super::sample::{self, Mode, create, events, id};
 
@@ -38,6 +38,22 @@ fn a_flush_of_the_store_is_one_sync_however_many_sessions_have_something_new() {
     }
     let nothing_new = counted(&disk, || store.flush().unwrap());
     assert!(nothing_new.all(Kind::Sync) == 0 && nothing_new.all(Kind::Write) == 0, "{nothing_new:?}");
+}
+
+#[test]
+fn a_new_store_is_synced_before_it_has_its_name() {
+    for mode in Mode::ALL {
+        let disk = Disk::new();
+        let made = counted(&disk, || drop(sample::open(&disk.store(), mode).unwrap()));
+        assert!(
+            made.of(Kind::Sync, Part::Database) > 0 && made.of(Kind::Write, Part::Database) > 10,
+            "{mode:?}: {made:?}"
+        );
+        let least = scratch();
+        disk.outage().least().write_to(least.path());
+        let store = SqliteStore::open_existing(least.path().join("sessions.db")).unwrap();
+        assert!(store.list(&ListQuery::default()).unwrap().items.is_empty());
+    }
 }
 
 #[test]
