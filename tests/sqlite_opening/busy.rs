@@ -1,11 +1,14 @@
 //! A first opening that meets the lock of another program, and a WAL that has grown large.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use session_persistence::{Error, ErrorKind, Journal, SessionPersistence as _, SqliteOptions, SqliteStore};
+use session_persistence::{
+    Error, ErrorKind, Journal, OpenOptions, SessionPersistence as _, SqliteOptions, SqliteStore,
+};
 
-use super::place::{counts, create, events, names, of, open, put, rollback};
+use super::place::{counts, create, events, id, names, of, open, put, rollback};
 
 fn briefly() -> SqliteOptions {
     SqliteOptions::default().with_busy_timeout(Duration::from_millis(30))
@@ -85,5 +88,40 @@ fn a_store_with_a_large_wal_is_opened_and_put_in_order() {
         assert_eq!(counts(&opened).unwrap(), of(&[("s", 10), ("t", megabytes * 10)]));
         drop(opened);
         assert_eq!(names(copied.path()), ["s.db"]);
+    }
+}
+
+/// What SQLite does to a file while it commits or copies its WAL is never taken for damage by who opens it meanwhile.
+#[test]
+fn a_store_is_opened_at_any_moment_of_anothers_writing() {
+    let rounds = if std::env::var_os("SESSIONS_FULL").is_some() { 60 } else { 15 };
+    for journal in [Journal::Wal, Journal::Rollback] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        put(&SqliteStore::open_with(&path, SqliteOptions::default().with_journal(journal)).unwrap(), "s", 1, 10);
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut last = 0;
+                    while !is_done.load(Ordering::Acquire) {
+                        let count = counts(&open(&path)).unwrap()["s"];
+                        assert!(count >= last, "{journal:?}: {count} after {last}");
+                        last = count;
+                    }
+                });
+            }
+            for round in 0..rounds {
+                let store = open(&path);
+                let handle = store.open(&id("s"), OpenOptions::write()).unwrap();
+                for batch in 0..4 {
+                    let next = 1 + (round * 4 + batch) * 5;
+                    handle.append(&events(next..next + 5, 9000)).unwrap();
+                }
+            }
+            is_done.store(true, Ordering::Release);
+        });
+        assert_eq!(counts(&open(&path)).unwrap(), of(&[("s", 1 + rounds * 20)]));
+        assert_eq!(names(folder.path()), ["s.db"]);
     }
 }

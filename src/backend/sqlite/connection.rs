@@ -14,6 +14,7 @@ use super::super::runtime::Process;
 use super::failure::Context;
 use super::journal::Journal;
 use super::look::{Look, keep_wal};
+use super::patience;
 use super::schema;
 use crate::seam::Result;
 
@@ -116,13 +117,14 @@ impl Drop for Counted {
 
 impl Readers {
     /// Opens the first one, so that what is wrong with the database is told here and not at the first call. Once the file
-    /// `is_overwritten`, none of them copies the WAL into it.
+    /// `is_overwritten`, none of them copies the WAL into it. Nothing where the database can only be read, whatever was said of
+    /// it before.
     pub(super) fn open(
         look: Look,
         path: &Path,
         busy_timeout: Duration,
         is_overwritten: &Arc<AtomicBool>,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let context = Context::store(path);
         let is_overwritten = is_overwritten.clone();
         let reading = Reading { path: path.to_owned(), busy_timeout, open: Arc::default(), is_overwritten };
@@ -131,12 +133,12 @@ impl Readers {
         drop(look);
         let connection = &first.connection;
         if connection.is_readonly(rusqlite::MAIN_DB).map_err(|e| context.sqlite(e))? {
-            return Err(context.read_only("SQLite could open it for reading only"));
+            return Ok(None);
         }
         schema::check_connection(connection, &context)?;
         connection.query_row("SELECT store_id FROM store", [], |_| Ok(())).map_err(|e| context.sqlite(e))?;
         let pool = RwLock::new(reading.pool());
-        Ok(Self { pool, _closing: Closing(reading.open.clone()), reading })
+        Ok(Some(Self { pool, _closing: Closing(reading.open.clone()), reading }))
     }
 
     /// Runs `work` on a connection that no other thread uses meanwhile.
@@ -261,8 +263,8 @@ pub(super) fn set_up_writer(connection: &Connection) -> Result<(), rusqlite::Err
 /// Opens a connection to an existing database.
 pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(busy_timeout)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    patience::wait(&mut connection, busy_timeout)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::ErrorCode;
 
 use super::failure::Context;
+use super::journal::Journal;
 use super::schema::APPLICATION_ID;
 use super::uri::{Mode, open_read_only};
 use crate::seam::Result;
@@ -70,8 +71,10 @@ impl Stamp {
 pub(super) struct InPlace {
     path: PathBuf,
     identity: Option<Identity>,
-    /// What was last seen in it. Nothing where SQLite itself notices what is written behind its back.
-    seen: Option<Mutex<Option<Seen>>>,
+    /// Whether its content is watched over.
+    is_watched: AtomicBool,
+    /// What was last seen in it.
+    seen: Mutex<Option<Seen>>,
     is_overwritten: Arc<AtomicBool>,
 }
 
@@ -100,22 +103,23 @@ enum Told {
 impl InPlace {
     /// For a database in memory, which nothing can happen to.
     pub(super) fn in_memory() -> Self {
-        Self { path: PathBuf::new(), identity: None, seen: None, is_overwritten: Arc::default() }
+        Self::named(PathBuf::new(), None)
     }
 
     pub(super) fn of(path: &Path) -> std::io::Result<Self> {
         let identity = Stamp::of(path)?.and_then(|stamp| stamp.identity);
-        Ok(Self { path: path.to_owned(), identity, seen: None, is_overwritten: Arc::default() })
+        Ok(Self::named(path.to_owned(), identity))
     }
 
-    /// Watches over the content too. In WAL mode SQLite trusts that only its own copying from the WAL changes the file: of
-    /// what is written over it otherwise it would read some pages, and of what it remembers or finds in the WAL others.
-    pub(super) fn watched(self) -> std::io::Result<Self> {
-        let seen = match (Stamp::of(&self.path)?, Told::of(&self.path)) {
-            (Some(stamp), Told::Lineage(lineage)) => Some(Seen { stamp, lineage }),
-            _ => None,
-        };
-        Ok(Self { seen: Some(Mutex::new(seen)), ..self })
+    fn named(path: PathBuf, identity: Option<Identity>) -> Self {
+        let (is_watched, seen, is_overwritten) = Default::default();
+        Self { path, identity, is_watched, seen, is_overwritten }
+    }
+
+    /// Watches over the content too in WAL mode. There SQLite trusts that only its own copying from the WAL changes the file:
+    /// of what is written over it otherwise it would read some pages, and of what it remembers or finds in the WAL others.
+    pub(super) fn watch(&self, journal: Journal) {
+        self.is_watched.store(journal == Journal::Wal && self.identity.is_some(), Ordering::Release);
     }
 
     pub(super) fn identity(&self) -> Option<Identity> {
@@ -140,8 +144,10 @@ impl InPlace {
                 context.unsupported("the file was replaced or removed while it was open; open the store again", None)
             );
         };
-        let Some(seen) = &self.seen else { return Ok(()) };
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_watched.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = seen.as_ref().is_some_and(|seen| seen.stamp == stamp);
         if !self.is_overwritten.load(Ordering::Acquire) && (is_same || goes_on(&mut seen, stamp, &self.path)) {
             return Ok(());

@@ -13,13 +13,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::failure::Context;
 use super::file_system;
 use super::journal::Journal;
-use super::patience::pause;
+use super::patience::{self, pause};
 use super::schema;
 use super::side_files::SideFiles;
 use super::uri::{Mode, open_read_only};
 use crate::seam::{Error, Result};
 
-/// How often a database is looked at again that does not fit to what lies beside it: others may be about to change both.
+/// How often a database is looked at that is malformed or does not fit to what lies beside it: others may be changing both.
 const TRIES: usize = 3;
 
 /// How long to wait in between.
@@ -58,6 +58,8 @@ struct Store {
 enum Refusal {
     /// What lies beside it does not fit to it.
     Misfit(String),
+    /// It was found as it may be for a moment while others change it.
+    Passing(Error),
     Other(Error),
 }
 
@@ -79,7 +81,8 @@ impl Look {
             match look(path, wanted, busy_timeout, &context) {
                 Ok(look) => return Ok(look),
                 Err(Refusal::Other(error)) => return Err(error),
-                Err(Refusal::Misfit(_)) if tries < TRIES => std::thread::sleep(PAUSE),
+                Err(Refusal::Misfit(_) | Refusal::Passing(_)) if tries < TRIES => std::thread::sleep(PAUSE),
+                Err(Refusal::Passing(error)) => return Err(error),
                 Err(Refusal::Misfit(reason)) => {
                     return Err(context.unsupported(
                         format!(
@@ -168,7 +171,8 @@ fn look(path: &Path, wanted: Option<Journal>, busy_timeout: Duration, context: &
             }
             let shares = beside.has_shm && !must_leave_wal;
             if !shares && !is_writable {
-                return Err(unrecovered("-wal", context).into());
+                // A writer that leaves removes the files that it shared one after another.
+                return Err(Refusal::Passing(unrecovered("-wal", context)));
             }
             let (seen, connection) = through_wal(path, &beside, shares, busy_timeout, context)?;
             compare(found.as_ref().ok(), &seen, context)?;
@@ -181,11 +185,21 @@ fn look(path: &Path, wanted: Option<Journal>, busy_timeout: Duration, context: &
         if journal == Journal::Wal || wanted == Some(Journal::Wal) {
             must_leave_wal = file_system::remote_wal(path, wanted, context)?;
         }
+        if journal == Journal::Rollback && found.is_err() {
+            // Nobody writes it while it is looked at under its locks.
+            found = shared(path, busy_timeout).and_then(|connection| View::of(&connection));
+        }
         journal
     };
-    let found = found.map_err(|e| context.sqlite(e))?;
+    let found = found.map_err(|e| failed(e, context))?;
     let version = schema::check((found.application, found.version), context)?;
     Ok(Look { version, journal, is_writable, must_leave_wal, _view: view })
+}
+
+fn failed(error: rusqlite::Error, context: &Context<'_>) -> Refusal {
+    let is_passing = is_one_of(&error, &[ErrorCode::DatabaseCorrupt]);
+    let error = context.sqlite(error);
+    if is_passing { Refusal::Passing(error) } else { Refusal::Other(error) }
 }
 
 fn misfit(reason: impl Into<String>) -> Refusal {
@@ -244,8 +258,9 @@ fn through_wal(
             Err(e) if is_one_of(&e, &[ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase]) => {
                 return Ok((Err(e), None));
             }
+            // Its last writer may just have put it away.
             Err(e) if is_one_of(&e, &[ErrorCode::ReadOnly, ErrorCode::CannotOpen]) => {
-                return Err(unrecovered("-wal", context).into());
+                return Err(Refusal::Passing(unrecovered("-wal", context)));
             }
             Err(e) => return Err(context.sqlite(e).into()),
         }
@@ -263,8 +278,8 @@ fn missing_page(path: &Path, beside: &SideFiles, pages: u64) -> std::io::Result<
 
 /// A connection that shares the index of the WAL with others; a read-only one leaves the WAL as it is.
 fn shared(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
-    let connection = open_read_only(path, Mode::WithWal)?;
-    connection.busy_timeout(busy_timeout)?;
+    let mut connection = open_read_only(path, Mode::WithWal)?;
+    patience::wait(&mut connection, busy_timeout)?;
     keep_wal(&connection)?;
     Ok(connection)
 }
@@ -310,7 +325,7 @@ fn compare(alone: Option<&View>, seen: &Seen, context: &Context<'_>) -> Result<(
 }
 
 /// The mode of a database that has no WAL beside it, which no pragma tells without opening one.
-fn journal(path: &Path, is_writable: bool, busy_timeout: Duration, context: &Context<'_>) -> Result<Journal> {
+fn journal(path: &Path, is_writable: bool, busy_timeout: Duration, context: &Context<'_>) -> Result<Journal, Refusal> {
     let ask = || {
         let connection = open_read_only(path, Mode::WithoutLocks)?;
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
@@ -321,10 +336,10 @@ fn journal(path: &Path, is_writable: bool, busy_timeout: Duration, context: &Con
         // A change was not finished, and is taken back by whoever opens it to write.
         Err(e) if is_one_of(&e, &[ErrorCode::ReadOnly]) && is_writable => {
             let connection = super::connection::open(path, busy_timeout).map_err(|e| context.sqlite(e))?;
-            Journal::of(&connection).map_err(|e| context.sqlite(e))
+            Journal::of(&connection).map_err(|e| failed(e, context))
         }
-        Err(e) if is_one_of(&e, &[ErrorCode::ReadOnly]) => Err(unrecovered("-journal", context)),
-        Err(e) => Err(context.sqlite(e)),
+        Err(e) if is_one_of(&e, &[ErrorCode::ReadOnly]) => Err(Refusal::Passing(unrecovered("-journal", context))),
+        Err(e) => Err(failed(e, context)),
     }
 }
 

@@ -56,7 +56,7 @@ use self::visit::Visit;
 use self::writer::Writer;
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Error, Fault, ListOrder, Position, Result, SeqRange, Snapshot};
+use crate::seam::{Durability, Fault, ListOrder, Position, Result, SeqRange, Snapshot};
 
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
@@ -228,15 +228,12 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Arc<Connections>> {
     if look.version != schema::VERSION {
         migration::migrate(path, options.busy_timeout)?;
     }
-    let is_wal = look.journal == Journal::Wal;
-    let readers = match Readers::open(look, path, options.busy_timeout, in_place.is_overwritten()) {
-        Ok(readers) => Reading::Pool(readers),
-        // That it may be written is what the system says, and not always so.
-        Err(Error::StorageReadOnly { .. }) => Reading::Visit(Visit::open(path, options.busy_timeout)?),
-        Err(other) => return Err(other),
+    in_place.watch(look.journal);
+    let reading = match Readers::open(look, path, options.busy_timeout, in_place.is_overwritten())? {
+        Some(readers) => Reading::Pool(readers),
+        None => Reading::Visit(Visit::open(path, options.busy_timeout)?),
     };
-    let in_place = if is_wal { in_place.watched().map_err(looking)? } else { in_place };
-    Ok(Connections::of(in_place, readers))
+    Ok(Connections::of(in_place, reading))
 }
 
 /// The absolute form of a path, and no name that SQLite would take for something else than a file.
@@ -340,11 +337,13 @@ impl Database {
 
     fn open_writer(&self, context: &Context<'_>) -> Result<Writer> {
         let open = || Writer::open(&self.path, &self.locks, self.journal, self.durability, self.busy_timeout, context);
-        match &self.connections.reading {
+        let writer = match &self.connections.reading {
             // Nobody may have a database open that leaves WAL mode.
-            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(context, open),
-            _ => open(),
-        }
+            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(context, open)?,
+            _ => open()?,
+        };
+        self.connections.in_place.watch(writer.journal());
+        Ok(writer)
     }
 }
 

@@ -54,6 +54,22 @@ impl Patience {
     }
 }
 
+/// Has a connection wait for the locks of others for so long at most, each time that it meets one, with the same short sleeps.
+pub(super) fn wait(connection: &mut Connection, timeout: Duration) -> Result<(), rusqlite::Error> {
+    let timeout = timeout.min(LONGEST);
+    let mut met = Instant::now();
+    connection.busy_handler(Some(move |tries: i32| {
+        if tries == 0 {
+            met = Instant::now();
+        }
+        let is_left = met.elapsed() < timeout;
+        if is_left {
+            pause(tries.unsigned_abs());
+        }
+        is_left
+    }))
+}
+
 fn guard(deadline: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
     deadline.lock().unwrap_or_else(PoisonError::into_inner)
 }

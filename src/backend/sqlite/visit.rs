@@ -16,16 +16,13 @@ use super::failure::Context;
 use super::in_place::Stamp;
 use super::journal::Journal;
 use super::look::{Look, unrecovered};
+use super::patience;
 use super::side_files::SideFiles;
 use super::uri::{Mode, open_read_only};
 use crate::seam::{Error, Result};
 
 /// How often a read is repeated because somebody wrote meanwhile.
 const TRIES: usize = 10;
-
-/// How often it is repeated because a WAL cannot be read, and how long to wait in between.
-const PATIENCE: usize = 3;
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// As many connections are kept for the next reads.
 const KEPT: usize = 8;
@@ -93,17 +90,12 @@ impl Visit {
 
     /// Runs `work` on one state of the database, more than once where that is written meanwhile.
     pub(super) fn read<T>(&self, context: &Context<'_>, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
-        for tries in 1..=TRIES {
+        for _ in 0..TRIES {
             let seen = Seen::of(&self.path, context)?;
             let visitor = match self.kept(&seen).map_or_else(|| self.connect(context), Ok) {
                 Ok(visitor) => visitor,
                 // Of a file that is being written nothing has to make sense.
                 Err(_) if Seen::of(&self.path, context)? != seen => continue,
-                // A writer that leaves removes the files that it shared one after another.
-                Err(Error::StorageReadOnly { .. }) if tries < PATIENCE => {
-                    std::thread::sleep(PAUSE);
-                    continue;
-                }
                 Err(failed) => return Err(failed),
             };
             let view = visitor.connection.unchecked_transaction().map_err(|e| context.sqlite(e));
@@ -188,8 +180,8 @@ impl Visitor {
 }
 
 fn open_reading(path: &Path, mode: Mode, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
-    let connection = open_read_only(path, mode)?;
-    connection.busy_timeout(busy_timeout)?;
+    let mut connection = open_read_only(path, mode)?;
+    patience::wait(&mut connection, busy_timeout)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)

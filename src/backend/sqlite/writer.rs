@@ -90,6 +90,11 @@ impl Writer {
         &self.connection
     }
 
+    /// The mode of the database.
+    pub(super) fn journal(&self) -> Journal {
+        if self.synchronous == Synchronous::Always { Journal::Rollback } else { Journal::Wal }
+    }
+
     /// Closes the connection that a forked process has of its parent, who does not use it; whether that could be done. The
     /// place in the queue and what is still to be made good for are the parent's.
     pub(super) fn let_go(mut self) -> bool {
