@@ -128,7 +128,7 @@ fn a_folder_whose_log_is_gone_is_an_orphan() {
         fs::remove_file(root.log("a")).unwrap();
         let (report, faults) = verify(&root.open());
         assert_eq!(one(&faults), (Orphan, Some("a"), None));
-        assert!(faults[0].reason.contains("lock") && !report.is_sound(), "{faults:?}");
+        assert!(faults[0].reason.contains("was stored") && !report.is_sound(), "{faults:?}");
         fs::remove_file(root.session("a").join("session.lock")).unwrap();
         assert_eq!(one(&verify(&root.open()).1), (Leftover, Some("a"), None), "an empty folder");
         fs::write(root.session("a").join("image.png"), "x").unwrap();
@@ -150,8 +150,11 @@ fn a_creation_that_was_stopped_is_a_leftover() {
         let (report, faults) = verify(&root.open());
         assert_eq!(one(&faults), (Leftover, Some("new"), None));
         assert!(report.is_sound());
-        // Before it had a draft, or behind it.
+        // Before it had a draft, or behind it, before its writer had signed, or behind that.
         fs::remove_file(folder.join(format!("{name}.0123456789ab.tmp"))).unwrap();
+        let (report, faults) = verify(&root.open());
+        assert_eq!(one(&faults), (Leftover, Some("new"), None));
+        assert!(report.is_sound() && faults[0].reason.contains("never made"), "{faults:?}");
         fs::write(folder.join("session.lock"), "{\"process\":1,\"host\":\"h\",\"since\":0}\n").unwrap();
         let (report, faults) = verify(&root.open());
         assert_eq!(one(&faults), (Leftover, Some("new"), None));

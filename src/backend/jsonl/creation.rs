@@ -68,6 +68,7 @@ impl Files {
             return Err(failed);
         }
         let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
+        lock.note_stored(true);
         *guard(&self.encoding) = Some(generation.encoding);
         guard(&self.folders).insert(id.clone(), folder.clone());
 

@@ -241,6 +241,7 @@ impl Storage for Files {
             Err(e) => return Err(self.context(id).writing(path, e)),
         }
         let lock = lock_session(&*self.disk, &place.folder, id, &self.context(id))?.ok_or_else(absent)?;
+        lock.note_stored(true);
         if let Err(e) = self.remove_drafts(&place.folder, id) {
             log::debug!("what a killed writer left stays: {e}");
         }

@@ -10,7 +10,7 @@ use super::failure::Context;
 use super::files::Files;
 use super::layout::{Generation, unescape};
 use super::lines::find_line_feed;
-use super::lock::LOCK;
+use super::lock::{LOCK, Told};
 use super::writer::is_draft;
 use crate::log::{SessionId, Vocabulary};
 use crate::seam::{Error, Fault, FaultKind, Result};
@@ -51,7 +51,11 @@ impl Files {
                 return Ok(Vec::new());
             }
             content = Content::of(&self.layout.names(folder)?);
-            content.is_signed = self.disk.stat(&folder.join(LOCK)).is_ok_and(|lock| lock.size > 0);
+            content.lock = match self.disk.stat(&folder.join(LOCK)) {
+                Ok(lock) => Some(Told::by_size(lock.size)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+                Err(e) => return Err(e),
+            };
         }
         Ok(content.faults(id, folder))
     }
@@ -103,20 +107,19 @@ impl Files {
 struct Content {
     logs: Vec<Generation>,
     drafts: Vec<String>,
-    has_lock: bool,
-    /// Whether a writer left its record in the lock: it did not give the session up, but died.
-    is_signed: bool,
+    /// What its lock tells, where that is asked.
+    lock: Option<Told>,
     others: usize,
 }
 
 impl Content {
     fn of(names: &[Name]) -> Self {
-        let mut content = Self { logs: Vec::new(), drafts: Vec::new(), has_lock: false, is_signed: false, others: 0 };
+        let mut content = Self { logs: Vec::new(), drafts: Vec::new(), lock: None, others: 0 };
         for name in names {
             match Generation::named(&name.text) {
                 Some(generation) => content.logs.push(generation),
                 None if is_draft(&name.text) => content.drafts.push(name.text.clone()),
-                None if name.text == LOCK => content.has_lock = true,
+                None if name.text == LOCK => {}
                 None => content.others += 1,
             }
         }
@@ -146,20 +149,19 @@ impl Content {
             }
             return faults;
         }
-        if self.is_signed && self.others == 0 {
+        if self.lock == Some(Told::Signed) && self.others == 0 {
             let reason =
                 format!("{at} holds the lock of a writer that died, most likely while it made the session, and no log");
             let advice = "remove the folder, unless the session was ever listed: then restore it from a backup";
             faults.push(told(FaultKind::Leftover, reason, advice));
-        } else if self.has_lock && self.drafts.is_empty() {
-            let reason = format!("{at} holds the lock of a session and no log of it");
-            let advice = "restore the session from a backup, or remove the folder if its creation was stopped";
-            faults.push(told(FaultKind::Orphan, reason, advice));
+        } else if self.lock == Some(Told::GivenUp) {
+            let reason = format!("{at} holds the lock of a session that was stored, and no log of it");
+            faults.push(told(FaultKind::Orphan, reason, "restore the session from a backup, or remove the folder"));
         } else if self.others > 0 {
             let reason = format!("{at} holds other files and no log");
             faults.push(told(FaultKind::Orphan, reason, "restore the session from a backup, or move them away"));
         } else if self.drafts.is_empty() {
-            let reason = format!("{at} is empty: the session in it was removed, or never made");
+            let reason = format!("{at} holds no session: it was removed, or never made");
             faults.push(told(FaultKind::Leftover, reason, "remove the folder"));
         }
         faults

@@ -1,5 +1,6 @@
 //! [`Lock`]: the file that a session's writer locks. The lock is the kernel's and dies with its process.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fs::TryLockError;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -8,16 +9,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record};
+use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record, writer_of};
 use super::disk::{Disk, DiskFile, Identity};
 use super::failure::Context;
 use super::files::guard;
 use crate::log::SessionId;
 use crate::seam::{Error, Holder, Result};
 
-/// The file in a session's folder that its writer locks. It stays when the lock is given up, emptied: a file that was
-/// removed could be locked by one writer while the next makes it anew.
+/// The file in a session's folder that its writer locks. It stays when the lock is given up: a file that was removed could
+/// be locked by one writer while the next makes it anew.
 pub(super) const LOCK: &str = "session.lock";
+
+/// What the file holds while nobody has the lock of a session that is stored. Of one whose making was stopped it is empty,
+/// so that a folder without a log tells whether one was lost.
+const MARK: &[u8] = b"{}\n";
 
 /// How often a lock file is opened again because it was removed, with its session, while it was being locked.
 const TRIES: usize = 5;
@@ -31,7 +36,28 @@ const LOOKS: u64 = 20;
 /// How long to wait for another program that makes a session in the same root.
 const CREATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The locked file of a session, with a record of who has it; emptied and unlocked when it is dropped.
+/// What a lock file tells by its size alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// No session was ever stored beside it.
+    Unused,
+    /// The last writer of a stored session gave it up.
+    GivenUp,
+    /// A writer has it, or died with it.
+    Signed,
+}
+
+impl Told {
+    pub(super) fn by_size(size: u64) -> Self {
+        match size.cmp(&(MARK.len() as u64)) {
+            Less => Self::Unused,
+            Equal => Self::GivenUp,
+            Greater => Self::Signed,
+        }
+    }
+}
+
+/// The locked file of a session, with a record of who has it; cleared of that and unlocked when it is dropped.
 pub(super) struct Lock {
     /// A process that is forked gets the lock as well, and would give it up for both.
     process: Process,
@@ -43,6 +69,8 @@ pub(super) struct Lock {
     /// What the file has to hold: the record, or, where it could not be written, what was found instead, if that is known.
     expected: Mutex<Option<Vec<u8>>>,
     is_lost: AtomicBool,
+    /// Whether a session is stored beside it.
+    is_of_stored: AtomicBool,
 }
 
 /// What came of locking a session's folder.
@@ -70,12 +98,16 @@ impl Lock {
                 Alone::Held(holder) => return Ok(Taken::Held(holder)),
                 Alone::Busy => return Ok(Taken::Busy),
             }
-            let identity = match file.stat() {
-                Ok(stat) => stat.identity,
+            let (identity, size) = match file.stat() {
+                Ok(stat) => (stat.identity, stat.size),
                 Err(e) => return Err(unlocked(&*file, e)),
             };
             match stands_at(disk, &path, identity) {
-                Ok(true) => return Ok(Taken::Locked(Self::with_record(file, path, identity))),
+                Ok(true) => {
+                    let lock = Self::with_record(file, path, identity);
+                    lock.note_stored(Told::by_size(size) != Told::Unused);
+                    return Ok(Taken::Locked(lock));
+                }
                 Ok(false) => unlock(&*file, &path),
                 Err(e) => return Err(unlocked(&*file, e)),
             }
@@ -85,8 +117,8 @@ impl Lock {
 
     fn with_record(file: Box<dyn DiskFile>, path: PathBuf, identity: Identity) -> Self {
         let record = write_record(&Holder::this_process());
-        let (process, expected, is_lost) = (Process::current(), Mutex::default(), AtomicBool::new(false));
-        let lock = Self { process, file, path, identity, record, expected, is_lost };
+        let (expected, is_lost, is_of_stored) = Default::default();
+        let lock = Self { process: Process::current(), file, path, identity, record, expected, is_lost, is_of_stored };
         lock.leave_record(&mut guard(&lock.expected));
         lock
     }
@@ -106,6 +138,17 @@ impl Lock {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Notes whether a session is stored beside it now.
+    pub(super) fn note_stored(&self, is_stored: bool) {
+        self.is_of_stored.store(is_stored, Ordering::Release);
+    }
+
+    /// Takes the record away. In between the file is empty, which is told as nobody's.
+    fn clear(&self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        if self.is_of_stored.load(Ordering::Acquire) { self.file.write_all_at(MARK, 0) } else { Ok(()) }
     }
 
     /// Whether this is still what keeps others off: the very file that was locked stands at its path, and nobody wrote
@@ -139,14 +182,14 @@ impl Drop for Lock {
         if !self.process.is_current() {
             return;
         }
-        // Emptied while it is still locked, so that one look at its size tells that nobody has it. What somebody else wrote
-        // over it is somebody else's.
-        let emptied = match self.has_record() {
-            Ok(true) if !self.is_lost.load(Ordering::Acquire) => self.file.set_len(0),
+        // While it is still locked, so that one look at its size tells that nobody has it. What somebody else wrote over it
+        // is somebody else's.
+        let cleared = match self.has_record() {
+            Ok(true) if !self.is_lost.load(Ordering::Acquire) => self.clear(),
             Ok(_) => Ok(()),
             Err(e) => Err(e),
         };
-        if let Err(e) = emptied {
+        if let Err(e) = cleared {
             log::debug!("{}: the record of the last holder stays: {e}", self.path.display());
         }
         unlock(&*self.file, &self.path);
@@ -165,7 +208,8 @@ pub(super) fn lock_session(
         Ok(Taken::Held(holder)) => Err(Error::AlreadyOwned { session: id.clone(), holder }),
         Ok(Taken::Absent) => Ok(None),
         Ok(Taken::Busy) => {
-            Err(Error::StoreBusy { session: Some(id.clone()), store: folder.display().to_string(), source: None })
+            let (session, store) = (Some(id.clone()), folder.display().to_string());
+            Err(Error::StoreBusy { session, store, holder: None, source: None })
         }
         Err(e) => Err(context.writing(&folder.join(LOCK), e)),
     }
@@ -182,8 +226,8 @@ pub(super) fn probe(disk: &dyn Disk, path: &Path) -> io::Result<Option<Holder>> 
         }
         Err(TryLockError::WouldBlock) => {
             let record = read_all(&*file)?;
-            // Emptied since it was found to hold something, by a holder that is just giving it up.
-            if record.is_empty() {
+            // Cleared since it was found to hold a record, by a holder that is just giving it up.
+            if Told::by_size(record.len() as u64) != Told::Signed {
                 return Ok(None);
             }
             let holder = read_record(&record);
@@ -306,8 +350,8 @@ pub(super) fn lock_root(
                 return Ok(None);
             }
             Err(TryLockError::WouldBlock) if started.elapsed() > CREATION_TIMEOUT => {
-                let store = root.display().to_string();
-                return Err(Error::StoreBusy { session: Some(id.clone()), store, source: None });
+                let (session, store) = (Some(id.clone()), root.display().to_string());
+                return Err(Error::StoreBusy { session, store, holder: writer_of(root, 0..u64::MAX), source: None });
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
         }

@@ -39,6 +39,7 @@ impl Files {
             self.disk.sync_dir(&folder).map_err(|e| context.writing(&folder, e))?;
         }
         unlink(newest)?;
+        lock.note_stored(false);
         for generation in &generations {
             let path = folder.join(generation.file_name());
             self.memo.forget(&path);
