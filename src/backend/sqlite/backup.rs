@@ -118,6 +118,9 @@ impl Database {
         schema::check_connection(&copy, target)?;
         journal.set(&copy, Duration::ZERO, target)?;
         let checked: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
+        if let Some(code) = unread(&checked) {
+            return Err(failed(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), Some(checked))));
+        }
         if checked != "ok" {
             return Err(self.unsound(format!("SQLite finds its copy malformed: {checked}")));
         }
@@ -149,6 +152,13 @@ impl Database {
             format!("{what}; no backup was made: verify it, and copy the sessions that are sound into a new store");
         self.context().unsupported(reason, None)
     }
+}
+
+/// The code of a failure that kept SQLite's check from looking at a page, which it tells among the problems.
+fn unread(problem: &str) -> Option<i32> {
+    let (_, code) = problem.rsplit_once("error code=")?;
+    let code: i32 = code.trim().parse().ok()?;
+    (code & 0xff == rusqlite::ffi::SQLITE_IOERR).then_some(code)
 }
 
 /// Refuses the files and folders that the store is made of, and names whose own side files would be those.
