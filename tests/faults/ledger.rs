@@ -22,6 +22,8 @@ pub(crate) enum Through {
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
     mode: Mode,
+    /// Whether an append that is acknowledged is durable.
+    is_durable_at_once: bool,
     sessions: BTreeMap<String, Entry>,
     /// Whether the store was ever opened, which makes it.
     is_made: bool,
@@ -51,7 +53,13 @@ enum Known {
 
 impl Ledger {
     pub(crate) fn new(mode: Mode) -> Self {
-        Self { mode, sessions: BTreeMap::new(), is_made: false, flushing: BTreeMap::new() }
+        let is_durable_at_once = mode != Mode::OnFlush;
+        Self { mode, is_durable_at_once, sessions: BTreeMap::new(), is_made: false, flushing: BTreeMap::new() }
+    }
+
+    /// From now on only a flush makes anything durable.
+    pub(crate) fn durable_when_flushed(&mut self) {
+        self.is_durable_at_once = false;
     }
 
     /// The store is there, whatever happens.
@@ -70,10 +78,10 @@ impl Ledger {
 
     /// That call returned a success.
     pub(crate) fn stored(&mut self, session: &str, length: u64) {
-        let is_durable = self.mode != Mode::OnFlush;
+        let is_durable_at_once = self.is_durable_at_once;
         let entry = self.entry(session);
         entry.acknowledged = Known::Stored(length);
-        if is_durable {
+        if is_durable_at_once {
             entry.durable = entry.acknowledged;
         }
     }

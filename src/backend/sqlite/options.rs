@@ -17,7 +17,7 @@ pub struct SqliteOptions {
     /// as it is.
     pub journal: Option<Journal>,
     /// What an acknowledged append survives. Default: [`Durability::OnFlush`]. In [`Journal::Rollback`] mode every append
-    /// survives a loss of power.
+    /// survives a loss of power, unless the folder of the database cannot be synced: then the next flush fails.
     pub durability: Durability,
     /// How long to wait for another program before `StoreBusy`. Default: 5 seconds.
     pub busy_timeout: Duration,

@@ -1,11 +1,12 @@
 //! [`Writer`]: the one connection that changes a store.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::change::{Change, Done, Halt};
+use super::change::{Change, Done, Halt, Made};
 use super::connection::{open_writer, set_up_writer};
 use super::failure::Context;
 use super::journal::Journal;
@@ -160,13 +161,15 @@ impl Writer {
         }
         if flushes && self.unsynced && transaction.total_changes() == written_before {
             // A commit that changes nothing syncs nothing.
-            transaction
-                .prepare_cached("UPDATE store SET flushes = flushes + 1")
-                .and_then(|mut raise| raise.execute([]))
-                .map_err(failed)?;
+            raise_flushes(&transaction, 1).map_err(failed)?;
         }
         let wrote = transaction.total_changes() != written_before;
+        let mark = if always && wrote { Some(Mark::leave(&transaction).map_err(failed)?) } else { None };
         if let Err(e) = transaction.commit() {
+            if mark.is_some_and(|mark| mark.is_left(&self.connection)) {
+                log::warn!("{}: what was committed is there, and SQLite says: {e}", self.path.display());
+                return Ok(self.settle_late(changes, outcomes, &context));
+            }
             if waits {
                 self.wal.suspect();
             }
@@ -180,6 +183,30 @@ impl Writer {
             self.wal.tend(&self.connection, &self.patience);
         }
         Ok(outcomes.into_iter().map(|made| made.map(|made| made.committed())).collect())
+    }
+
+    /// Tells what came of changes that are there, whole, while it is not known whether they survive a loss of power: the
+    /// journal is deleted, which commits them, and its folder could not be synced. Another commit syncs it too.
+    fn settle_late(
+        &mut self,
+        changes: &[Change<'_>],
+        outcomes: Vec<Result<Made<'_>>>,
+        context: &Context<'_>,
+    ) -> Vec<Result<Done>> {
+        let synced = raise_flushes(&self.connection, 1);
+        self.unsynced = synced.is_err();
+        let told = |(change, made): (&Change<'_>, Result<Made<'_>>)| {
+            let done = made?.committed();
+            match &synced {
+                Err(e) if change.waits_for_disk(self.durability) => {
+                    let reason = format!("it is stored, and may not survive a loss of power: {e}");
+                    let context = change.session().map_or_else(|| context.clone(), |id| context.clone().session(id));
+                    Err(context.io("making durable what was committed to", std::io::Error::other(reason)))
+                }
+                _ => Ok(done),
+            }
+        };
+        changes.iter().zip(outcomes).map(told).collect()
     }
 
     /// Does `work` that copies the WAL into the database, first in line, once a sync that failed is made good for; and
@@ -225,12 +252,37 @@ impl Writer {
     /// same, whole: a process that dies now would leave it to be found, though its writer was told that it failed, and so
     /// would a loss of power. Another commit takes its place, durably where the disk lets it.
     fn bury_failed_commit(&mut self) {
-        let buried = self
-            .set_synchronous(Synchronous::Full)
-            .and_then(|()| self.connection.execute("UPDATE store SET flushes = flushes + 1", []));
+        let buried = self.set_synchronous(Synchronous::Full).and_then(|()| raise_flushes(&self.connection, 1));
         if let Err(e) = buried {
             log::warn!("a commit that failed could not be overwritten: {e}; the next one does");
         }
+    }
+}
+
+fn raise_flushes(connection: &Connection, by: i64) -> Result<(), rusqlite::Error> {
+    connection.prepare_cached("UPDATE store SET flushes = flushes + ?1")?.execute([by]).map(drop)
+}
+
+fn flushes(connection: &Connection) -> Result<i64, rusqlite::Error> {
+    connection.query_row("SELECT flushes FROM store", [], |row| row.get(0))
+}
+
+/// What a transaction leaves in the store by which it is known again, once it is committed.
+struct Mark(i64);
+
+impl Mark {
+    /// By how much the counter is raised at most: often enough before it ends, and by no other transaction to the same.
+    const MOST: u64 = 1 << 24;
+
+    fn leave(transaction: &Connection) -> Result<Self, rusqlite::Error> {
+        let random = RandomState::new().build_hasher().finish() % Self::MOST;
+        raise_flushes(transaction, 1 + random.cast_signed())?;
+        flushes(transaction).map(Self)
+    }
+
+    /// Whether nothing else was committed since.
+    fn is_left(&self, connection: &Connection) -> bool {
+        flushes(connection).is_ok_and(|found| found == self.0)
     }
 }
 
