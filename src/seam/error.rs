@@ -122,12 +122,14 @@ pub enum Error {
         reason: String,
     },
     /// Another program holds the store for longer than the configured wait.
-    #[error("{}the store {store} is busy with another program; try again", for_session(session))]
+    #[error("{}the store {store} is busy with {}; try again", for_session(session), who(holder))]
     StoreBusy {
         /// The session, where the call is about one.
         session: Option<SessionId>,
         /// The store.
         store: String,
+        /// The process that was in the way at last, a hint: where the system tells it, and it was not gone by then.
+        holder: Option<u32>,
         /// The cause.
         source: Option<Source>,
     },
@@ -399,6 +401,10 @@ impl fmt::Display for FormatProblem {
 
 fn for_session(session: &Option<SessionId>) -> String {
     session.as_ref().map_or_else(String::new, |id| format!("session {id:?}: "))
+}
+
+fn who(holder: &Option<u32>) -> String {
+    holder.map_or_else(|| "another program".to_owned(), |process| format!("process {process}"))
 }
 
 struct Place<'a> {

@@ -166,7 +166,7 @@ impl SessionPersistence for Killed<'_> {
         use std::sync::atomic::Ordering::Relaxed;
         if self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err() {
             let session = Some(header.id().clone());
-            return Err(Error::StoreBusy { session, store: "x".to_owned(), source: None });
+            return Err(Error::StoreBusy { session, store: "x".to_owned(), holder: None, source: None });
         }
         self.inner.create(header, options)
     }

@@ -3,12 +3,16 @@
 
 mod claims;
 mod handle;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+mod lock_table;
 mod process;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod record;
 mod storage;
 mod store;
 
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+pub(crate) use lock_table::writer_of;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) use process::Process;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]

@@ -147,6 +147,7 @@ impl Readers {
         let mut place = pool.get().map_err(|timeout| crate::seam::Error::StoreBusy {
             session: None,
             store: self.reading.path.display().to_string(),
+            holder: None,
             source: Some(timeout.into()),
         })?;
         let reader = match &mut *place {

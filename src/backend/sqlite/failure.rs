@@ -1,11 +1,19 @@
 //! [`Context`]: SQLite's failures as errors of the seam, in this one place.
 
+use std::ops::Range;
 use std::path::Path;
 
 use rusqlite::ErrorCode;
 
+use super::super::runtime::writer_of;
+use super::side_files::beside;
 use crate::log::{Seq, SessionId};
 use crate::seam::{Error, Source};
+
+/// The bytes that SQLite locks, as its documents of the file format and of the WAL have them: of the -shm file to write, to
+/// copy the WAL and to recover it, and of the database in any mode.
+const WAL_LOCKS: Range<u64> = 120..123;
+const FILE_LOCKS: Range<u64> = 0x4000_0000..0x4000_0200;
 
 /// Which store and which session a failure is about.
 #[derive(Clone)]
@@ -32,7 +40,7 @@ impl<'a> Context<'a> {
                 corruption(session, None, format!("its rows contradict its counters: {error}"))
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Error::StoreBusy { session, store: store(), source: Some(error.into()) }
+                Error::StoreBusy { session, store: store(), holder: self.holder(), source: Some(error.into()) }
             }
             // Making the -shm file on a full disk fails like this.
             _ if error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE) => {
@@ -62,7 +70,13 @@ impl<'a> Context<'a> {
 
     /// Somebody is in the way for longer than is waited.
     pub(super) fn busy(&self) -> Error {
-        Error::StoreBusy { session: self.session.clone(), store: self.store.display().to_string(), source: None }
+        let (session, store) = (self.session.clone(), self.store.display().to_string());
+        Error::StoreBusy { session, store, holder: self.holder(), source: None }
+    }
+
+    /// Who holds a lock of SQLite's for writing.
+    fn holder(&self) -> Option<u32> {
+        writer_of(&beside(self.store, "-shm"), WAL_LOCKS).or_else(|| writer_of(self.store, FILE_LOCKS))
     }
 
     /// The store cannot be written, and what was asked for cannot be had without.

@@ -55,8 +55,8 @@ impl Journal {
                 Err(e) if is_busy(&e) && self == Self::Rollback => {
                     let reason = "it is switched to rollback mode while nobody else has it open";
                     return match context.busy() {
-                        Error::StoreBusy { session, store, .. } => {
-                            Err(Error::StoreBusy { session, store, source: Some(reason.into()) })
+                        Error::StoreBusy { session, store, holder, .. } => {
+                            Err(Error::StoreBusy { session, store, holder, source: Some(reason.into()) })
                         }
                         other => Err(other),
                     };

@@ -6,7 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record};
+use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record, writer_of};
 use super::failure::Context;
 use super::patience::pause;
 use crate::log::SessionId;
@@ -87,7 +87,8 @@ impl Locks {
                 return Ok(Lease { fence: 0, _lock: Some(lock) });
             }
         }
-        Err(Error::StoreBusy { session: Some(id.clone()), store: folder.display().to_string(), source: None })
+        let (session, store) = (Some(id.clone()), folder.display().to_string());
+        Err(Error::StoreBusy { session, store, holder: writer_of(&path, 0..u64::MAX), source: None })
     }
 
     /// The numbers of the sessions that may have an owner.
