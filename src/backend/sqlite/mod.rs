@@ -8,6 +8,7 @@ mod compaction;
 mod connection;
 mod connections;
 mod creation;
+mod database;
 mod failure;
 mod file_system;
 mod in_place;
@@ -33,30 +34,24 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use rusqlite::Connection;
-
-use self::change::{Change, Done};
 use self::commits::Commits;
 use self::connection::Readers;
 use self::connections::{Connections, Reading};
+use self::database::Database;
 use self::failure::Context;
 use self::in_place::{InPlace, Stamp};
 pub use self::journal::Journal;
-use self::lease::{Lease, Locks};
+use self::lease::Locks;
 use self::look::Look;
 pub use self::options::SqliteOptions;
-use self::reader::Numbered;
-use self::row::SessionKey;
 pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
 pub(crate) use self::schema::DSH_APPLICATION_ID;
 pub(crate) use self::uri::{Mode, open_read_only};
 use self::visit::Visit;
 use self::writer::Writer;
-use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
-use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Fault, ListOrder, Position, Result, SeqRange, Snapshot};
+use super::runtime::{Runtime, store_over_runtime};
+use crate::seam::Result;
 
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
@@ -251,206 +246,3 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     }
     std::path::absolute(path).map_err(|e| context.io("finding", e))
 }
-
-/// One database: many readers, one writer.
-struct Database {
-    path: PathBuf,
-    locks: Locks,
-    connections: Arc<Connections>,
-    /// Who waits for the writer.
-    commits: Commits,
-    /// The mode that it is switched to when it is written; nothing where it keeps its own.
-    journal: Option<Journal>,
-    durability: Durability,
-    busy_timeout: Duration,
-    max_event_bytes: usize,
-}
-
-impl Database {
-    fn context(&self) -> Context<'_> {
-        Context::store(&self.path)
-    }
-
-    /// Runs `work` in one view of the database.
-    fn read<T>(&self, context: &Context<'_>, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
-        let in_view = |connection: &Connection| {
-            let view = connection.unchecked_transaction().map_err(|e| context.sqlite(e))?;
-            work(&view)
-        };
-        self.check_in_place()?;
-        match &self.connections.reading {
-            Reading::Pool(readers) => readers.with(context, in_view),
-            Reading::Visit(visit) => visit.read(context, work),
-            Reading::Writer => self.write(context, |writer| in_view(writer.connection())),
-        }
-    }
-
-    fn is_in_memory(&self) -> bool {
-        matches!(self.connections.reading, Reading::Writer)
-    }
-
-    fn check_in_place(&self) -> Result<()> {
-        self.connections.in_place.check(&self.context())
-    }
-
-    fn check_writable(&self, context: &Context<'_>) -> Result<()> {
-        match self.connections.reading {
-            Reading::Visit(_) => {
-                Err(context.read_only("it was opened where it cannot be written; open it again once it can"))
-            }
-            Reading::Pool(_) | Reading::Writer => Ok(()),
-        }
-    }
-
-    /// A snapshot with who writes its session, in whatever process.
-    fn with_owner(&self, told: Numbered, context: &Context<'_>) -> Result<Snapshot> {
-        let owner = self.locks.owner(told.number).map_err(|e| context.io("looking at a lock of", e))?;
-        Ok(Snapshot { owner, ..told.snapshot })
-    }
-
-    /// Has a change made, together with those that others want at the same time.
-    fn change(&self, change: Change<'_>) -> Result<Done> {
-        self.commits.make(change, &|changes| self.commit(changes))
-    }
-
-    fn commit(&self, changes: &[Change<'_>]) -> Vec<Result<Done>> {
-        let context = self.context();
-        // Where there is no writer yet and none can be had, each is told why.
-        let alone = |change: &Change<'_>| {
-            let context = change.session().map_or_else(|| context.clone(), |id| context.clone().session(id));
-            self.write(&context, |writer| writer.commit(std::slice::from_ref(change), &self.locks, &context).remove(0))
-        };
-        let together = self.write(&context, |writer| Ok(writer.commit(changes, &self.locks, &context)));
-        together.unwrap_or_else(|_| changes.iter().map(alone).collect())
-    }
-
-    /// Runs `work` on the one writer.
-    fn write<T>(&self, context: &Context<'_>, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        self.check_in_place()?;
-        self.check_writable(context)?;
-        let mut writer = self.connections.writer();
-        match &mut *writer {
-            Some(writer) => work(writer),
-            none => work(none.insert(self.open_writer(context)?)),
-        }
-    }
-
-    fn open_writer(&self, context: &Context<'_>) -> Result<Writer> {
-        let open = || Writer::open(&self.path, &self.locks, self.journal, self.durability, self.busy_timeout, context);
-        let writer = match &self.connections.reading {
-            // Nobody may have a database open that leaves WAL mode.
-            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(context, open)?,
-            _ => open()?,
-        };
-        self.connections.in_place.watch(writer.journal());
-        Ok(writer)
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        self.connections.forget_if_inherited();
-    }
-}
-
-impl Storage for Database {
-    type Key = SessionKey;
-    type Lease = Lease;
-
-    fn contains(&self, id: &SessionId) -> Result<bool> {
-        let context = self.context().session(id);
-        self.read(&context, |view| reader::contains(view, id).map_err(|e| context.sqlite(e)))
-    }
-
-    fn find(&self, id: &SessionId) -> Result<Option<Stored<SessionKey>>> {
-        let context = self.context().session(id);
-        self.read(&context, |view| reader::find(view, id, &context))
-    }
-
-    fn lease(&self, id: &SessionId, key: &SessionKey) -> Result<Lease> {
-        let context = self.context().session(id);
-        self.check_writable(&context)?;
-        let lease = self.locks.take(key.number, id, &context)?;
-        match self.change(Change::Own { id: id.clone(), key: key.clone() })? {
-            Done::Owned(fence) => Ok(lease.with_fence(fence)),
-            _ => unreachable!("{UNASKED}"),
-        }
-    }
-
-    fn materialize(
-        &self,
-        header: &SessionHeader,
-        inherited: u64,
-        events: &[SessionEvent],
-    ) -> Result<(SessionKey, Lease)> {
-        row::check_sizes(events, self.max_event_bytes, header.id())?;
-        match self.change(Change::Materialize { header: header.clone(), inherited, events: events.into() })? {
-            Done::Stored(key, lease) => Ok((key, lease)),
-            _ => unreachable!("{UNASKED}"),
-        }
-    }
-
-    fn append(&self, id: &SessionId, key: &SessionKey, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
-        row::check_sizes(events, self.max_event_bytes, id)?;
-        let fence = lease.fence;
-        self.change(Change::Append { id: id.clone(), key: key.clone(), fence, events: events.into() }).map(drop)
-    }
-
-    fn check_interpretable(&self, id: &SessionId, key: &SessionKey, vocabulary: &Vocabulary) -> Result<()> {
-        let context = self.context().session(id);
-        self.read(&context, |view| {
-            let row = reader::session(view, id, key, &context)?;
-            reader::check_interpretable(view, id, key, &row, vocabulary, &context)
-        })
-    }
-
-    fn read(
-        &self,
-        id: &SessionId,
-        key: &SessionKey,
-        range: SeqRange,
-        vocabulary: Option<&Vocabulary>,
-    ) -> Result<Slice> {
-        let context = self.context().session(id);
-        self.read(&context, |view| reader::read(view, id, key, range, vocabulary, &context))
-    }
-
-    fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
-        let context = self.context().session(id);
-        let told = self.read(&context, |view| reader::stat(view, id, vocabulary, &context))?;
-        told.map(|told| self.with_owner(told, &context)).transpose()
-    }
-
-    fn list(
-        &self,
-        order: ListOrder,
-        after: Option<&Position>,
-        limit: Option<usize>,
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Listed>> {
-        let context = self.context();
-        let listed = self.read(&context, |view| reader::list(view, order, after, limit, vocabulary, &context))?;
-        let locked = self.locks.numbers().map_err(|e| context.io("looking at the locks of", e))?;
-        let with_owner = |(key, told): (u64, Numbered)| {
-            let is_locked = locked.contains(&told.number);
-            let snapshot = if is_locked { self.with_owner(told, &context)? } else { told.snapshot };
-            Ok(Listed { key, snapshot })
-        };
-        listed.into_iter().map(with_owner).collect()
-    }
-
-    fn remove(&self, id: &SessionId) -> Result<bool> {
-        Ok(matches!(self.change(Change::Remove { id: id.clone() })?, Done::Removed(true)))
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.change(Change::Flush).map(drop)
-    }
-
-    fn inspect(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
-        self.inspect_all(found)
-    }
-}
-
-/// Each change has an outcome of its own kind.
-const UNASKED: &str = "an outcome of another change";
