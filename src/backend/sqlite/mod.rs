@@ -100,7 +100,9 @@ use crate::seam::Result;
 /// # Processes that fork
 ///
 /// A forked process has no part in what its parent opened: calls are `InvalidArgument`, and to drop it changes nothing of the
-/// parent's. It may open the store anew, unless another thread was using the store when the process was forked.
+/// parent's. It may open the store anew, unless another thread was using the store when the process was forked: then that is
+/// refused, and now and then never returns, as whatever meets what that thread had locked at the moment. Fork before there are
+/// threads, or start a program instead.
 pub struct SqliteStore {
     runtime: Runtime<Database>,
 }
