@@ -66,14 +66,17 @@ impl Prune {
                 }
             }
             Pruned::Kept(snapshot, kept) => tell(snapshot, kept),
-        })?;
+        });
+        // Whatever became of the output, and however far it got.
+        let flushed = if self.dry_run { Ok(()) } else { opened.store().flush() };
+        let report = report?;
+        flushed?;
         written?;
         screen.flush()?;
         let what = if self.dry_run { "would be removed" } else { "were removed" };
         let kept = if report.kept > 0 { format!("; {} were kept as told above", report.kept) } else { String::new() };
         note(&format!("{} sessions, {}, {what}{kept}", report.removed, size(report.bytes)));
         if !self.dry_run {
-            opened.store().flush()?;
             self.room.give_back(&opened)?;
         }
         if report.failed > 0 { Err(Failure::Reported) } else { Ok(()) }

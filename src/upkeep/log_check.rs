@@ -164,11 +164,13 @@ impl Scan {
                     break;
                 }
                 Err(error @ Error::Corruption { .. }) => {
-                    scan.is_damaged = true;
-                    let at = pages.next_seq();
+                    let is_first = !std::mem::replace(&mut scan.is_damaged, true);
                     let mut fault = Fault::damage(id, &error);
                     // Where the backend cannot read on behind damage it tells of the same again.
                     if fault.seq.is_some_and(|seq| seq < at) {
+                        if is_first {
+                            watch.fault(&advised(fault));
+                        }
                         break;
                     }
                     fault.seq.get_or_insert(at);

@@ -4,6 +4,7 @@ use std::fs;
 
 use session_persistence::FaultKind::{Count, Damage, Leftover, Orphan};
 use session_persistence::export::{self, Conflict, ImportError, ImportOptions};
+use session_persistence::upkeep::{self, Progress};
 use session_persistence::{Encoding, Fault, FaultKind};
 
 use crate::logs::{self, Reports, id};
@@ -49,6 +50,39 @@ fn a_flipped_byte_is_damage_with_its_place() {
         assert!(seq.is_some() && faults[0].offset.is_some_and(|offset| offset <= at as u64), "{faults:?}");
         assert_eq!(report.sessions, 2);
     }
+}
+
+#[test]
+fn damage_that_comes_behind_what_was_read_already_is_told() {
+    let root = Root::of(Encoding::Raw, &[turns("a", 20_000)]);
+    let at = logs::header("a").len() + 3;
+    let mut faults = Vec::new();
+    let mut is_done = false;
+    let report = upkeep::verify(&root.open(), None, &mut |progress| match progress {
+        Progress::Fault(fault) => faults.push(fault.clone()),
+        Progress::Reading { .. } if !is_done => {
+            root.change("a", |bytes| bytes[at] ^= 0x80);
+            is_done = true;
+        }
+        _ => {}
+    })
+    .unwrap();
+    assert!(is_done && !report.is_sound(), "{report:?}");
+    assert_eq!(one(&faults), (Damage, Some("a"), Some(0)));
+}
+
+#[test]
+fn a_session_that_is_being_made_is_no_fault_however_long_that_takes() {
+    let root = Root::of(Encoding::Raw, &[logs::plain("b", 2)]);
+    let folder = root.session("new");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("session.v3.jsonl.0123456789ab.tmp"), "x").unwrap();
+    fs::write(folder.join("session.lock"), "{\"process\":1,\"host\":\"h\",\"since\":0}\n").unwrap();
+    let lock = fs::File::open(folder.join("session.lock")).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(verify(&root.open()).1, []);
+    lock.unlock().unwrap();
+    assert_eq!(verify(&root.open()).1.len(), 2);
 }
 
 #[test]

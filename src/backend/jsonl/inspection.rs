@@ -15,8 +15,8 @@ use super::writer::is_draft;
 use crate::log::{SessionId, Vocabulary};
 use crate::seam::{Error, Fault, FaultKind, Result};
 
-/// A session that is being made has no log for a moment, and no draft for a shorter one: what is still so after this
-/// is no creation.
+/// The folder of a session that is being made has no lock for a moment. Who has the lock makes the session, however long that
+/// takes.
 const MOMENT: Duration = Duration::from_millis(20);
 
 /// How much of what stands behind the end of a log is looked at, in bytes.
@@ -51,6 +51,9 @@ impl Files {
                 return Ok(Vec::new());
             }
             content = Content::of(&self.layout.names(folder)?);
+            if content.is_without_log() && self.owner(folder).is_some() {
+                return Ok(Vec::new());
+            }
             content.lock = match self.disk.stat(&folder.join(LOCK)) {
                 Ok(lock) => Some(Told::by_size(lock.size)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => None,
