@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::batch;
 use super::failure::{Context, corruption};
 use super::lease::{Lease, Locks};
 use super::reader;
 use super::row::{SessionKey, row_key};
 use super::session_row::SessionRow;
+use super::{batch, counter};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Durability, Error, Result, checks};
 
@@ -235,6 +235,8 @@ fn remove<'c>(
              (SELECT activity FROM sessions WHERE number = ?1))",
             [number],
         )?;
+        // Whoever compares two states of the store has to see that this is the later one.
+        counter::raise(transaction, 1)?;
         transaction.execute("DELETE FROM sessions WHERE number = ?1", [number])
     };
     write().map_err(|e| Halt::Failed(context.sqlite(e)))?;

@@ -8,15 +8,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::failure::Context;
 use super::file_system;
 use super::journal::Journal;
 use super::patience::{self, pause};
-use super::schema;
+use super::session_row::{SessionRow, session_query};
 use super::side_files::SideFiles;
 use super::uri::{Mode, open_read_only};
+use super::{counter, schema};
 use crate::seam::{Error, Result};
 
 /// How often a database is looked at that is malformed or does not fit to what lies beside it: others may be changing both.
@@ -50,8 +51,11 @@ struct View {
 /// What of a store never goes back.
 struct Store {
     id: String,
-    flushes: i64,
+    counter: i64,
+    /// The last activity that it knows of, of a session that is there or was.
     activity: i64,
+    /// The last one that a whole row tells.
+    whole_activity: Option<i64>,
 }
 
 /// Why a database is refused.
@@ -318,7 +322,9 @@ fn compare(alone: Option<&View>, seen: &Seen, context: &Context<'_>) -> Result<(
     if alone.id != seen.id {
         return Err(misfit("its -wal is of another store"));
     }
-    if alone.flushes > seen.flushes || alone.activity > seen.activity {
+    // A loss of power may have left pages of the file half written that the WAL has whole.
+    let is_later = alone.counter > seen.counter && counter::is_whole(alone.counter);
+    if is_later || alone.whole_activity > Some(seen.activity) {
         return Err(misfit("its -wal is older than the file"));
     }
     Ok(())
@@ -347,17 +353,26 @@ impl View {
     fn of(connection: &Connection) -> Result<Self, rusqlite::Error> {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let (application, version) = schema::identity(connection)?;
-        let store = if schema::is_store(application, version) {
-            let query = "SELECT store_id, flushes, max(removed_activity, ifnull((SELECT max(activity) FROM sessions), 0)) \
-                 FROM store";
-            let store =
-                |row: &rusqlite::Row<'_>| Ok(Store { id: row.get(0)?, flushes: row.get(1)?, activity: row.get(2)? });
-            Some(connection.query_row(query, [], store)?)
-        } else {
-            None
-        };
+        let store = if schema::is_store(application, version) { Some(Store::of(connection, version)?) } else { None };
         let (page_size, pages) = (pragma("page_size")?, pragma("page_count")?);
         Ok(Self { application, version, page_size: page_size.cast_unsigned(), pages: pages.cast_unsigned(), store })
+    }
+}
+
+impl Store {
+    fn of(connection: &Connection, version: i64) -> Result<Self, rusqlite::Error> {
+        // The rows of earlier versions have fewer columns.
+        let newest = || {
+            connection.query_row(session_query!("ORDER BY activity DESC LIMIT 1"), [], |row| {
+                Ok(SessionRow::read(row).ok().and_then(|newest| i64::try_from(newest.activity).ok()))
+            })
+        };
+        let whole_activity = if version == schema::VERSION { newest().optional()?.flatten() } else { None };
+        let query = "SELECT store_id, flushes, max(removed_activity, ifnull((SELECT max(activity) FROM sessions), 0)) \
+             FROM store";
+        connection.query_row(query, [], |row| {
+            Ok(Self { id: row.get(0)?, counter: row.get(1)?, activity: row.get(2)?, whole_activity })
+        })
     }
 }
 

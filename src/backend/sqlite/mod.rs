@@ -7,6 +7,7 @@ mod commits;
 mod compaction;
 mod connection;
 mod connections;
+mod counter;
 mod creation;
 mod database;
 mod failure;
@@ -58,7 +59,7 @@ use crate::seam::Result;
 /// The file is in WAL mode: `-wal` and `-shm` stand beside it while it is open. [`SqliteOptions::journal`] chooses rollback
 /// mode, in which `-journal` stands there while a commit is written. A folder `-locks` is there while sessions are being
 /// written. New files have mode 0600, new folders
-/// 0700. [`Snapshot::size_bytes`] is the size of the exported text. An event may take up to
+/// 0700. [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the exported text. An event may take up to
 /// [`SqliteOptions::max_event_bytes`]; a session holds at most 2^32 events.
 ///
 /// The views of the schema (`session_events`, `session_turns`, `session_tool_calls`, `session_messages`,

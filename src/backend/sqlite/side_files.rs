@@ -112,7 +112,11 @@ impl SideFiles {
             return Ok(Some(in_file + 1));
         }
         let mut is_missing = vec![true; usize::try_from(wanted).unwrap_or(usize::MAX)];
-        let mut file = File::open(&self.wal)?;
+        let mut file = match File::open(&self.wal) {
+            // Its last writer has put it away.
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
         let mut header = [0; FRAME_HEADER as usize];
         for number in 0..if wanted == 0 { 0 } else { frames } {
             file.seek(SeekFrom::Start(WAL_HEADER + number * frame))?;
@@ -167,7 +171,11 @@ impl SideFiles {
         let record = 4 + page_size + 4;
         let held = self.journal_bytes.saturating_sub(sector) / record;
         let records = if counted == u32::MAX { held } else { held.min(counted.into()) };
-        let mut file = File::open(&self.journal)?;
+        // Whoever was at it may have finished meanwhile.
+        let mut file = match File::open(&self.journal) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
         for number in 0..records {
             let mut page_number = [0; 4];
             file.seek(SeekFrom::Start(sector + number * record))?;
