@@ -311,6 +311,34 @@ impl Error {
         }
     }
 
+    /// The same failure of a store, as one of several sessions met it together.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn of_store_for(&self, session: Option<&SessionId>) -> Self {
+        let session = session.cloned();
+        let causes: Vec<_> = std::iter::successors(StdError::source(self), |cause| StdError::source(*cause))
+            .map(ToString::to_string)
+            .collect();
+        let source = Some(causes.join(": ").into()).filter(|_| !causes.is_empty());
+        match self {
+            Self::StoreBusy { store, holder, .. } => {
+                Self::StoreBusy { session, store: store.clone(), holder: *holder, source }
+            }
+            Self::StorageFull { store, .. } => Self::StorageFull { session, store: store.clone(), source },
+            Self::StorageReadOnly { store, .. } => Self::StorageReadOnly { session, store: store.clone(), source },
+            Self::UnsupportedStore { store, reason, .. } => {
+                Self::UnsupportedStore { store: store.clone(), reason: reason.clone(), source }
+            }
+            Self::InvalidArgument { reason, .. } => Self::InvalidArgument { session, reason: reason.clone() },
+            Self::Io { operation, .. } => {
+                let source = source.unwrap_or_else(|| "no cause was told".into());
+                Self::Io { session, operation: operation.clone(), source }
+            }
+            other => {
+                Self::Io { session, operation: "writing the store".to_owned(), source: format!("{other:?}").into() }
+            }
+        }
+    }
+
     /// The failures of several sessions as one error: nothing where there is none, the one where there is one.
     pub fn collect(failures: Vec<Error>) -> Result<()> {
         let flat = failures.into_iter().flat_map(|failure| match failure {

@@ -64,6 +64,30 @@ fn an_existing_store_changes_its_mode_when_it_is_written_and_not_before() {
 }
 
 #[test]
+fn a_writer_in_rollback_mode_goes_by_the_mode_that_another_one_switches_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = SqliteStore::open_with(&path, rollback()).unwrap();
+    put(&store, "s", 3, 10);
+    let handle = store.open(&id("s"), OpenOptions::write()).unwrap();
+    handle.append(&[event(3, 10)]).unwrap();
+    let other = SqliteStore::open_with(&path, SqliteOptions::default().with_journal(Journal::Wal)).unwrap();
+    put(&other, "t", 2, 10);
+    assert_eq!(mode(&path), "wal");
+    handle.append(&[event(4, 10)]).unwrap();
+    handle.flush().unwrap();
+    assert_eq!(counts(&other).unwrap(), of(&[("s", 5), ("t", 2)]));
+    // As long as a WAL that nobody shortens.
+    for seq in 5..505 {
+        handle.append(&[event(seq, 40_000)]).unwrap();
+    }
+    let wal = std::fs::metadata(beside(&path, "-wal")).unwrap().len();
+    assert!(wal > 0 && wal < 16 << 20, "{wal} bytes");
+    drop((handle, store, other));
+    assert_eq!(counts(&open(&path)).unwrap(), of(&[("s", 505), ("t", 2)]));
+}
+
+#[test]
 fn a_store_that_others_have_open_stays_in_wal_mode_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");

@@ -82,13 +82,13 @@ impl Database {
 
     fn commit(&self, changes: &[Change<'_>]) -> Vec<Result<Done>> {
         let context = self.context();
-        // Where there is no writer yet and none can be had, each is told why.
-        let alone = |change: &Change<'_>| {
-            let context = change.session().map_or_else(|| context.clone(), |id| context.clone().session(id));
-            self.write(&context, |writer| writer.commit(std::slice::from_ref(change), &self.locks, &context).remove(0))
-        };
-        let together = self.write(&context, |writer| Ok(writer.commit(changes, &self.locks, &context)));
-        together.unwrap_or_else(|_| changes.iter().map(alone).collect())
+        let made = self.write(&context, |writer| {
+            let outcomes = writer.commit(changes, &self.locks, &context);
+            self.connections.in_place.watch(writer.journal());
+            Ok(outcomes)
+        });
+        // Where there is no writer yet and none can be had, each is told why. It is waited for once.
+        made.unwrap_or_else(|failed| changes.iter().map(|change| Err(failed.of_store_for(change.session()))).collect())
     }
 
     /// Runs `work` on the one writer.

@@ -17,7 +17,8 @@ pub struct SqliteOptions {
     /// as it is.
     pub journal: Option<Journal>,
     /// What an acknowledged append survives. Default: [`Durability::OnFlush`]. In [`Journal::Rollback`] mode every append
-    /// survives a loss of power, unless the folder of the database cannot be synced: then the next flush fails.
+    /// survives a loss of power, but for one: where the folder of the database cannot be synced once an append is stored,
+    /// that append succeeds, and all that follow, flushes too, fail until it can be.
     pub durability: Durability,
     /// How long to wait for another program before `StoreBusy`. Default: 5 seconds.
     pub busy_timeout: Duration,

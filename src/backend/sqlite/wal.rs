@@ -90,8 +90,12 @@ impl Wal {
             self.next = if is_whole { COPIED_FROM } else { pages + STEP };
             return Ok(());
         }
+        let left = patience.left();
         patience.allow(if self.is_held { Duration::ZERO } else { WAIT });
-        let is_held = !checkpoint(connection, "TRUNCATE")?;
+        let is_whole = checkpoint(connection, "TRUNCATE");
+        // Changes that are made one by one share their time.
+        patience.allow(left);
+        let is_held = !is_whole?;
         if is_held && !self.is_held {
             log::warn!("a reader holds the WAL at {pages} pages; it grows until that has finished");
         }

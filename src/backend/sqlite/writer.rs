@@ -15,8 +15,8 @@ use super::look::keep_wal;
 use super::patience::Patience;
 use super::turnstile::Turnstile;
 use super::wal::Wal;
-use super::{creation, schema};
-use crate::seam::{Durability, Result};
+use super::{counter, creation, schema};
+use crate::seam::{Durability, ErrorKind, Result};
 
 /// The connection that writes.
 pub(super) struct Writer {
@@ -39,7 +39,6 @@ pub(super) struct Writer {
 enum Synchronous {
     Normal,
     Full,
-    /// EXTRA: so that the journal of a commit is gone for good.
     Always,
 }
 
@@ -54,21 +53,25 @@ impl Writer {
     ) -> Result<Self> {
         creation::clean_up_beside(path);
         let (mut connection, journal) = open_writer(path, journal, busy_timeout, context)?;
-        let prepare = |connection: &mut Connection| {
-            let patience = Patience::of(connection, busy_timeout)?;
-            Ok(match journal {
-                Journal::Wal => (patience, Wal::of(connection, path)?, Synchronous::Normal),
-                Journal::Rollback => {
-                    connection.pragma_update(None, "synchronous", "EXTRA")?;
-                    (patience, Wal::none(), Synchronous::Always)
-                }
-            })
-        };
-        let (patience, wal, synchronous) = prepare(&mut connection).map_err(|e| context.sqlite(e))?;
-        let turnstile = Turnstile::of(locks);
-        let unsynced = synchronous != Synchronous::Always;
-        let path = path.to_owned();
-        Ok(Self { path, connection, durability, turnstile, patience, wal, synchronous, unsynced })
+        let patience = Patience::of(&mut connection, busy_timeout).map_err(|e| context.sqlite(e))?;
+        let (wal, synchronous, unsynced) = (Wal::none(), Synchronous::Always, false);
+        let (path, turnstile) = (path.to_owned(), Turnstile::of(locks));
+        let mut writer = Self { path, connection, durability, turnstile, patience, wal, synchronous, unsynced };
+        match journal {
+            Journal::Wal => writer.keep_wal_short(),
+            // EXTRA: so that the journal of a commit is gone for good.
+            Journal::Rollback => writer.connection.pragma_update(None, "synchronous", "EXTRA"),
+        }
+        .map_err(|e| context.sqlite(e))?;
+        Ok(writer)
+    }
+
+    /// Goes by the rules of WAL mode from now on. What was stored until then may not be durable.
+    fn keep_wal_short(&mut self) -> Result<(), rusqlite::Error> {
+        self.wal = Wal::of(&mut self.connection, &self.path)?;
+        self.connection.pragma_update(None, "synchronous", "NORMAL")?;
+        (self.synchronous, self.unsynced) = (Synchronous::Normal, true);
+        Ok(())
     }
 
     pub(super) fn in_memory(context: &Context<'_>) -> Result<Self> {
@@ -136,11 +139,22 @@ impl Writer {
             return Ok(vec![Ok(Done::Flushed)]);
         }
         let always = self.synchronous == Synchronous::Always;
+        if always && self.unsynced {
+            // Nothing more is stored on a folder that cannot be synced.
+            counter::raise(&self.connection, 1).map_err(failed)?;
+            self.unsynced = false;
+        }
         let waits = always || changes.iter().any(|change| change.waits_for_disk(self.durability));
         self.set_synchronous(if waits { Synchronous::Full } else { Synchronous::Normal }).map_err(failed)?;
         let first = self.turnstile.pass(self.patience.left());
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         drop(first);
+        if always && Journal::of(&transaction).map_err(failed)? == Journal::Wal {
+            // Another program has switched it since: this connection holds no lock while it does nothing.
+            transaction.rollback().map_err(failed)?;
+            self.keep_wal_short().map_err(failed)?;
+            return self.attempt(changes, locks, &context);
+        }
         if waits || self.wal.is_held_up() {
             match self.wal.recover() {
                 Err(e) if waits => return Err(context.io("writing the WAL once more of", e)),
@@ -161,7 +175,7 @@ impl Writer {
         }
         if flushes && self.unsynced && transaction.total_changes() == written_before {
             // A commit that changes nothing syncs nothing.
-            raise_flushes(&transaction, 1).map_err(failed)?;
+            counter::raise(&transaction, 1).map_err(failed)?;
         }
         let wrote = transaction.total_changes() != written_before;
         let mark = if always && wrote { Some(Mark::leave(&transaction).map_err(failed)?) } else { None };
@@ -186,25 +200,19 @@ impl Writer {
     }
 
     /// Tells what came of changes that are there, whole, while it is not known whether they survive a loss of power: the
-    /// journal is deleted, which commits them, and its folder could not be synced. Another commit syncs it too.
+    /// journal is deleted, which commits them, and its folder could not be synced. Another commit syncs it too; where that
+    /// fails as well, only a flush is told: an append that is told as failed has to have stored nothing.
     fn settle_late(
         &mut self,
         changes: &[Change<'_>],
         outcomes: Vec<Result<Made<'_>>>,
         context: &Context<'_>,
     ) -> Vec<Result<Done>> {
-        let synced = raise_flushes(&self.connection, 1);
+        let synced = counter::raise(&self.connection, 1);
         self.unsynced = synced.is_err();
-        let told = |(change, made): (&Change<'_>, Result<Made<'_>>)| {
-            let done = made?.committed();
-            match &synced {
-                Err(e) if change.waits_for_disk(self.durability) => {
-                    let reason = format!("it is stored, and may not survive a loss of power: {e}");
-                    let context = change.session().map_or_else(|| context.clone(), |id| context.clone().session(id));
-                    Err(context.io("making durable what was committed to", std::io::Error::other(reason)))
-                }
-                _ => Ok(done),
-            }
+        let told = |(change, made): (&Change<'_>, Result<Made<'_>>)| match (change, &synced) {
+            (Change::Flush, Err(e)) => Err(context.io("syncing the folder of", std::io::Error::other(e.to_string()))),
+            _ => made.map(Made::committed),
         };
         changes.iter().zip(outcomes).map(told).collect()
     }
@@ -221,7 +229,8 @@ impl Writer {
         let first = self.turnstile.pass(self.patience.left());
         let done = work(&self.connection, &self.patience);
         drop(first);
-        if done.is_err() {
+        // Somebody in the way is no failed sync.
+        if done.as_ref().is_err_and(|e| e.kind() != ErrorKind::StoreBusy) {
             self.wal.suspect();
         }
         done
@@ -252,37 +261,30 @@ impl Writer {
     /// same, whole: a process that dies now would leave it to be found, though its writer was told that it failed, and so
     /// would a loss of power. Another commit takes its place, durably where the disk lets it.
     fn bury_failed_commit(&mut self) {
-        let buried = self.set_synchronous(Synchronous::Full).and_then(|()| raise_flushes(&self.connection, 1));
+        let buried = self.set_synchronous(Synchronous::Full).and_then(|()| counter::raise(&self.connection, 1));
         if let Err(e) = buried {
             log::warn!("a commit that failed could not be overwritten: {e}; the next one does");
         }
     }
 }
 
-fn raise_flushes(connection: &Connection, by: i64) -> Result<(), rusqlite::Error> {
-    connection.prepare_cached("UPDATE store SET flushes = flushes + ?1")?.execute([by]).map(drop)
-}
-
-fn flushes(connection: &Connection) -> Result<i64, rusqlite::Error> {
-    connection.query_row("SELECT flushes FROM store", [], |row| row.get(0))
-}
-
 /// What a transaction leaves in the store by which it is known again, once it is committed.
 struct Mark(i64);
 
 impl Mark {
-    /// By how much the counter is raised at most: often enough before it ends, and by no other transaction to the same.
-    const MOST: u64 = 1 << 24;
+    /// The most that one transaction raises the counter by: it lasts for 2^32 of them. Random, so that two transactions hardly
+    /// ever end at the same value.
+    const MOST: u64 = 1 << 16;
 
     fn leave(transaction: &Connection) -> Result<Self, rusqlite::Error> {
         let random = RandomState::new().build_hasher().finish() % Self::MOST;
-        raise_flushes(transaction, 1 + random.cast_signed())?;
-        flushes(transaction).map(Self)
+        counter::raise(transaction, 1 + random.cast_signed())?;
+        counter::read(transaction).map(Self)
     }
 
     /// Whether nothing else was committed since.
     fn is_left(&self, connection: &Connection) -> bool {
-        flushes(connection).is_ok_and(|found| found == self.0)
+        counter::read(connection).is_ok_and(|found| found == self.0)
     }
 }
 
