@@ -100,7 +100,7 @@ pub use crate::log::{
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListOrder,
-    ListQuery, OpenOptions, Page, Position, Result, Revision, SeqRange, SessionHandle, SessionPersistence,
+    ListQuery, OpenOptions, Page, Position, Removal, Result, Revision, SeqRange, SessionHandle, SessionPersistence,
     SessionState, Snapshot, Source, TornTail, WriteFailure, checks,
 };
 

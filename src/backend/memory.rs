@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Error, ListOrder, Position, Result, Revision, SeqRange, Snapshot, checks};
+use crate::seam::{Error, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot, checks};
 
 /// A store in memory, gone with its value: the reference model that the other backends are held against, and a fast
 /// store for tests.
@@ -101,9 +101,12 @@ impl Log {
         checks::check_types(id, required.map(|e| (e.event_type(), e.seq())), vocabulary)
     }
 
+    fn revision(&self, store: u64) -> Revision {
+        Revision::new(format!("memory:{}:{store}:{}", std::process::id(), self.last_write))
+    }
+
     fn snapshot(&self, store: u64, vocabulary: &Vocabulary) -> Snapshot {
-        let revision = format!("memory:{}:{store}:{}", std::process::id(), self.last_write);
-        let mut snapshot = Snapshot::new(self.header.clone(), Revision::new(revision), vocabulary);
+        let mut snapshot = Snapshot::new(self.header.clone(), self.revision(store), vocabulary);
         snapshot.event_count = Some(self.events.len() as u64);
         snapshot.size_bytes = Some(self.size_bytes);
         snapshot.last_time = self.events.last().map(SessionEvent::time);
@@ -210,8 +213,16 @@ impl Storage for Memory {
             .collect())
     }
 
-    fn remove(&self, id: &SessionId) -> Result<bool> {
-        Ok(self.lock().by_id.remove(id).is_some())
+    fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {
+        let mut sessions = self.lock();
+        let store = self.number;
+        match (sessions.by_id.get(id), only) {
+            (None, _) => return Ok(Removal::Absent),
+            (Some(log), Some(revision)) if log.revision(store) != *revision => return Ok(Removal::Changed),
+            _ => {}
+        }
+        sessions.by_id.remove(id);
+        Ok(Removal::Removed)
     }
 
     fn sync(&self) -> Result<()> {

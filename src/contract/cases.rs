@@ -202,6 +202,7 @@ macro_rules! __contract_cases {
             remove {
                 a_removed_session_is_gone,
                 only_the_first_removal_finds_a_session,
+                a_session_that_was_written_since_is_not_removed_at_an_earlier_revision,
                 an_empty_stored_session_can_be_removed,
                 a_session_with_a_writer_is_not_removed,
                 a_pending_session_has_a_writer_and_is_not_removed,

@@ -6,7 +6,7 @@ use super::steps::{
     append, assert_absent, assert_not_contiguous, close, create, create_with, done, listed, log_of, open, read, reader,
     refused, store_session, told, writer,
 };
-use crate::seam::{CreateOptions, ErrorKind, OpenOptions, SeqRange, SessionPersistence, SessionState};
+use crate::seam::{CreateOptions, ErrorKind, OpenOptions, Removal, SeqRange, SessionPersistence, SessionState};
 
 #[track_caller]
 fn remove(store: &dyn SessionPersistence, name: &str) -> bool {
@@ -19,6 +19,26 @@ pub fn a_removed_session_is_gone(fixture: &dyn Fixture) {
     assert!(remove(&*store, "s"));
     assert_absent(&*store, "s");
     reopened(fixture, store, |store| assert_absent(store, "s"));
+}
+
+pub fn a_session_that_was_written_since_is_not_removed_at_an_earlier_revision(fixture: &dyn Fixture) {
+    let store = fixture.store();
+    store_session(&*store, "s", &events(0..2));
+    let earlier = told(&*store, "s").revision;
+    let handle = writer(&*store, "s");
+    append(&*handle, &events(2..3));
+    close(&*handle);
+    let remove = |revision| done(store.remove_if_unchanged(&id("s"), revision), "removing at a revision");
+    assert_eq!(remove(&earlier), Removal::Changed);
+    assert_eq!(log_of(&*store, "s"), events(0..3));
+    let now = told(&*store, "s").revision;
+    assert_eq!(remove(&now), Removal::Removed);
+    assert_absent(&*store, "s");
+    assert_eq!(remove(&now), Removal::Absent);
+    // Made anew, as long as it was.
+    store_session(&*store, "s", &events(0..3));
+    assert_eq!(remove(&now), Removal::Changed);
+    assert_eq!(log_of(&*store, "s"), events(0..3));
 }
 
 pub fn only_the_first_removal_finds_a_session(fixture: &dyn Fixture) {

@@ -18,5 +18,5 @@ pub use handle::{Access, SeqRange, SessionHandle};
 pub use holder::Holder;
 pub(crate) use holder::now;
 pub use list::{Cursor, ListOrder, ListQuery, Page, Position};
-pub use persistence::{CreateOptions, OpenOptions, SessionPersistence};
+pub use persistence::{CreateOptions, OpenOptions, Removal, SessionPersistence};
 pub use snapshot::{Revision, SessionState, Snapshot, TornTail, WriteFailure};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Access, Fault, ListQuery, Page, Result, SessionHandle, Snapshot};
+use super::{Access, Fault, ListQuery, Page, Result, Revision, SessionHandle, Snapshot};
 use crate::log::{SessionHeader, SessionId};
 
 /// A store of sessions.
@@ -64,6 +64,23 @@ pub trait SessionPersistence: Send + Sync {
     /// `AlreadyOwned` while a writer is open; failures of the storage.
     fn remove(&self, id: &SessionId) -> Result<bool>;
 
+    /// [`SessionPersistence::remove`] of a session that is still at a revision that was told before: what was written
+    /// since keeps it.
+    ///
+    /// The stores of this crate look where nobody can write any more. A backend that does not implement it looks right
+    /// before the removal, and what is written in between goes with the session.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionPersistence::remove`].
+    fn remove_if_unchanged(&self, id: &SessionId, revision: &Revision) -> Result<Removal> {
+        match self.stat(id)? {
+            Some(told) if told.revision != *revision => Ok(Removal::Changed),
+            Some(_) if self.remove(id)? => Ok(Removal::Removed),
+            _ => Ok(Removal::Absent),
+        }
+    }
+
     /// Checks what a store keeps beside its logs (counters, indexes, files), and calls back with each fault as it is
     /// found. Logs that are damaged are told by reading them: [`upkeep::verify`](crate::upkeep::verify()) does both.
     /// Nothing is changed, and no writer is kept waiting that does not wait for any other reader. The callback may call
@@ -77,6 +94,17 @@ pub trait SessionPersistence: Send + Sync {
     fn check_storage(&self, _found: &mut dyn FnMut(Fault)) -> Result<()> {
         Ok(())
     }
+}
+
+/// What came of a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// The session is removed.
+    Removed,
+    /// There was none.
+    Absent,
+    /// The session was written since, and stays.
+    Changed,
 }
 
 /// What a new session starts with.
@@ -150,6 +178,9 @@ macro_rules! forward {
             }
             fn remove(&self, id: &SessionId) -> Result<bool> {
                 (**self).remove(id)
+            }
+            fn remove_if_unchanged(&self, id: &SessionId, revision: &Revision) -> Result<Removal> {
+                (**self).remove_if_unchanged(id, revision)
             }
             fn check_storage(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
                 (**self).check_storage(found)

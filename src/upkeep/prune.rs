@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::log::SessionId;
 use crate::paging::Listed;
-use crate::seam::{Error, ErrorKind, Holder, ListOrder, Result, SessionPersistence, SessionState, Snapshot, now};
+use crate::seam::{
+    Error, ErrorKind, Holder, ListOrder, Removal, Result, SessionPersistence, SessionState, Snapshot, now,
+};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -106,8 +108,8 @@ pub struct PruneReport {
 /// each of them holds what it inherited.
 ///
 /// A session that somebody writes is kept and told; where the store does not know of writers elsewhere, only the
-/// removal finds them, and a dry run does not. Right before a session is removed it is looked at again: one that was
-/// written since it was listed is kept.
+/// removal finds them, and a dry run does not. One that was written since it was listed is kept
+/// ([`SessionPersistence::remove_if_unchanged`]).
 ///
 /// **The clock** decides what is old, and a clock that is wrong makes all of it old. So it is held against the store:
 /// where it is more than 90 days ahead of the newest write, or a session was written more than a day in its future,
@@ -168,17 +170,10 @@ pub fn prune(
 
 /// Removes a session that is still what it was when it was listed; otherwise the reason why it stays.
 fn remove(store: &dyn SessionPersistence, listed: &Snapshot) -> Result<Option<Kept>> {
-    let removed = match store.stat(&listed.id) {
-        Ok(Some(told)) if told.revision == listed.revision && told.written_at == listed.written_at => {
-            store.remove(&listed.id)
-        }
-        Ok(Some(_)) => return Ok(Some(Kept::WrittenMeanwhile)),
-        // Somebody else removed it: it is gone either way.
-        Ok(None) => return Ok(None),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Ok(_) => Ok(None),
+    match store.remove_if_unchanged(&listed.id, &listed.revision) {
+        Ok(Removal::Changed) => Ok(Some(Kept::WrittenMeanwhile)),
+        // Where it is absent somebody else removed it: it is gone either way.
+        Ok(Removal::Removed | Removal::Absent) => Ok(None),
         Err(Error::AlreadyOwned { holder, .. }) => Ok(Some(Kept::Owned(holder))),
         // Of a store that is busy or cannot be written the next session would tell the same.
         Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => Ok(Some(Kept::Failed(error))),

@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use session_persistence::upkeep::{Kept, PruneOptions, PruneReport, Pruned, prune};
 use session_persistence::{
-    CreateOptions, Encoding, ErrorKind, Holder, JsonlStore, ListQuery, MemoryStore, OpenOptions, Page, Result,
+    CreateOptions, Encoding, ErrorKind, Holder, Json, JsonlStore, ListQuery, MemoryStore, OpenOptions, Page, Result,
     SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence, Snapshot,
 };
 
 use crate::logs::{self, id, import};
-use crate::place::{Database, Root};
+use crate::place::{Database, ENCODINGS, Root};
 
 const DAY: i64 = 86_400_000;
 
@@ -316,4 +317,57 @@ fn nothing_is_removed_without_a_call_however_old_it_is_and_however_often_a_store
 fn an_empty_store_is_pruned_by_any_clock() {
     let report = prune(&MemoryStore::new(), &PruneOptions::older_than(Duration::MAX), false, &mut |_| {}).unwrap();
     assert_eq!(report, PruneReport::default());
+}
+
+/// What a writer was told that it is stored is never removed as something older.
+#[test]
+fn a_session_that_is_written_while_it_is_pruned_goes_only_as_it_was_told() {
+    let database = Database::of(&[]);
+    let roots = ENCODINGS.map(|encoding| Root::of(encoding, &[]));
+    let mut pairs: Vec<[Box<dyn SessionPersistence>; 2]> = vec![[(); 2].map(|()| Box::new(database.open()) as _)];
+    pairs.extend(roots.iter().map(|root| [(); 2].map(|()| Box::new(root.open()) as _)));
+    for [writing, pruning] in pairs {
+        let (is_over, removed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let options = PruneOptions::older_than(Duration::ZERO).with_now(i64::MAX);
+                while !is_over.load(Ordering::Acquire) {
+                    prune(&pruning, &options, false, &mut |pruned| {
+                        if let Pruned::Removed(snapshot) = pruned {
+                            removed.lock().unwrap().push(snapshot.event_count.unwrap());
+                        }
+                    })
+                    .unwrap();
+                }
+            });
+            let (mut told, mut lives) = (0, 0);
+            while lives < 40 {
+                let opened = match writing.open(&id("s"), OpenOptions::write()) {
+                    Err(e) if e.kind() == ErrorKind::NotFound => {
+                        if told > 0 {
+                            lives += 1;
+                        }
+                        // The removal is told right behind it.
+                        while removed.lock().unwrap().len() < lives {
+                            std::thread::yield_now();
+                        }
+                        assert!(lives == 0 || removed.lock().unwrap()[lives - 1] == told, "{told} events were told");
+                        told = 0;
+                        writing.create(&SessionHeader::new(id("s"), 0).unwrap(), CreateOptions::default())
+                    }
+                    opened => opened,
+                };
+                let writer = match opened {
+                    Ok(writer) => writer,
+                    // It is just being removed.
+                    Err(e) if e.is_retryable() || e.kind() == ErrorKind::AlreadyExists => continue,
+                    Err(e) => panic!("{e:?}"),
+                };
+                let event = SessionEvent::new("todo/write", told, 0, Json::parse("1").unwrap()).unwrap();
+                writer.append(&[event]).unwrap();
+                told += 1;
+            }
+            is_over.store(true, Ordering::Release);
+        });
+    }
 }

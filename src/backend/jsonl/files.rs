@@ -22,7 +22,9 @@ use super::scan::scan;
 use super::stored_log::Log;
 use super::unsynced::Unsynced;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Error, Fault, ListOrder, Position, Result, SeqRange, Snapshot, checks};
+use crate::seam::{
+    Durability, Error, Fault, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot, checks,
+};
 
 /// Activities above this are those of sessions that are not stored yet.
 pub(super) const LATEST: u64 = (1 << 63) - 1;
@@ -297,8 +299,8 @@ impl Storage for Files {
         self.page(order, after, limit, vocabulary)
     }
 
-    fn remove(&self, id: &SessionId) -> Result<bool> {
-        self.remove_session(id)
+    fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {
+        self.remove_session(id, only)
     }
 
     fn sync(&self) -> Result<()> {

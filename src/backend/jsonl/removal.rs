@@ -7,27 +7,34 @@ use super::files::{Files, guard};
 use super::layout::{Found, Generation, Place, one_of};
 use super::lock::{LOCK, Lock, lock_session};
 use super::writer::is_draft;
-use crate::log::SessionId;
-use crate::seam::Result;
+use crate::log::{SessionId, Vocabulary};
+use crate::seam::{Removal, Result, Revision};
 
 impl Files {
-    pub(super) fn remove_session(&self, id: &SessionId) -> Result<bool> {
+    pub(super) fn remove_session(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {
         let context = self.context(id);
         let found = self.layout.find(id).map_err(|e| context.reading(self.layout.root(), e))?;
         let several = found.len() > 1;
         let folder = match one_of(found) {
-            None => return Ok(false),
+            None => return Ok(Removal::Absent),
             Some(Found::Unclear { reason, .. }) if several => {
                 return Err(Damage { seq: None, offset: None, reason }.of(id));
             }
             Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. }) => folder,
         };
         if !self.is_its_own(&folder, id)? {
-            return Ok(false);
+            return Ok(Removal::Absent);
         }
-        let Some(lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(false) };
+        let Some(lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(Removal::Absent) };
+        if let Some(revision) = only {
+            match self.snapshot_of(id, &Vocabulary::default())? {
+                None => return Ok(Removal::Absent),
+                Some(told) if told.revision != *revision => return Ok(Removal::Changed),
+                Some(_) => {}
+            }
+        }
         let generations = self.layout.generations(&folder).map_err(|e| context.reading(&folder, e))?;
-        let Some((newest, older)) = generations.split_last() else { return Ok(false) };
+        let Some((newest, older)) = generations.split_last() else { return Ok(Removal::Absent) };
         let unlink = |generation: &Generation| {
             let path = folder.join(generation.file_name());
             self.disk.unlink(&path).map_err(|e| context.writing(&path, e))
@@ -51,7 +58,7 @@ impl Files {
         self.unsynced.add_folder(&folder);
         self.unsynced.add_folder(folder.parent().unwrap_or(self.layout.root()));
         self.remove_folder(&folder, &lock);
-        Ok(true)
+        Ok(Removal::Removed)
     }
 
     /// Removes the folder of a session that is gone; what is none of ours in it keeps it.

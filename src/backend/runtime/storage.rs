@@ -1,7 +1,7 @@
 //! [`Storage`]: what a backend supplies.
 
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Fault, ListOrder, Position, Result, SeqRange, Snapshot};
+use crate::seam::{Fault, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot};
 
 /// Stored sessions, without handles and without owners. Each call is one transaction: it happens whole or not at all.
 pub(crate) trait Storage: Send + Sync + 'static {
@@ -50,9 +50,9 @@ pub(crate) trait Storage: Send + Sync + 'static {
         vocabulary: &Vocabulary,
     ) -> Result<Vec<Listed>>;
 
-    /// Removes a stored session with all that belongs to it; whether there was one. `AlreadyOwned` while another store
-    /// writes it.
-    fn remove(&self, id: &SessionId) -> Result<bool>;
+    /// Removes a stored session with all that belongs to it, only at a revision where one is given, which is looked at where
+    /// nobody can write it any more. `AlreadyOwned` while another store writes it.
+    fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal>;
 
     /// Makes all that this store acknowledged survive a loss of power, and what was stored before it was opened.
     fn sync(&self) -> Result<()>;

@@ -9,8 +9,8 @@ use super::process::Process;
 use super::{Listed, Storage, Stored};
 use crate::log::{SessionHeader, SessionId, Vocabulary};
 use crate::seam::{
-    Access, CreateOptions, Cursor, Error, ListOrder, ListQuery, OpenOptions, Page, Position, Result, SessionHandle,
-    Snapshot, checks,
+    Access, CreateOptions, Cursor, Error, ListOrder, ListQuery, OpenOptions, Page, Position, Removal, Result, Revision,
+    SessionHandle, Snapshot, checks,
 };
 
 /// A store of sessions over a backend's storage.
@@ -183,16 +183,16 @@ impl<S: Storage> Runtime<S> {
         Error::collect(failures)
     }
 
-    pub(crate) fn remove(&self, id: &SessionId) -> Result<bool> {
+    pub(crate) fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {
         self.shared.process.check(Some(id))?;
         // An id without a session is never seen as claimed.
         self.shared.claims.lock().check_free(id)?;
         if self.shared.storage.stat(id, &self.shared.vocabulary)?.is_none() {
-            return Ok(false);
+            return Ok(Removal::Absent);
         }
         let _claim = self.claim(id)?;
-        let removed = self.shared.storage.remove(id)?;
-        if removed {
+        let removed = self.shared.storage.remove(id, only)?;
+        if removed == Removal::Removed {
             self.shared.has_written.store(true, Ordering::Release);
         }
         Ok(removed)
@@ -248,7 +248,14 @@ macro_rules! store_over_runtime {
                 self.runtime.flush()
             }
             fn remove(&self, id: &$crate::log::SessionId) -> $crate::seam::Result<bool> {
-                self.runtime.remove(id)
+                Ok(self.runtime.remove(id, None)? == $crate::seam::Removal::Removed)
+            }
+            fn remove_if_unchanged(
+                &self,
+                id: &$crate::log::SessionId,
+                revision: &$crate::seam::Revision,
+            ) -> $crate::seam::Result<$crate::seam::Removal> {
+                self.runtime.remove(id, Some(revision))
             }
             fn check_storage(&self, found: &mut dyn FnMut($crate::seam::Fault)) -> $crate::seam::Result<()> {
                 $crate::backend::runtime::Storage::inspect(self.runtime.own_storage()?, found)

@@ -10,8 +10,8 @@ use super::reader;
 use super::row::{SessionKey, row_key};
 use super::session_row::SessionRow;
 use super::{batch, counter};
-use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::{Durability, Error, Result, checks};
+use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
+use crate::seam::{Durability, Error, Removal, Result, Revision, checks};
 
 /// What the writer can be asked for.
 pub(super) enum Change<'e> {
@@ -21,8 +21,8 @@ pub(super) enum Change<'e> {
     Append { id: SessionId, key: SessionKey, fence: i64, events: Cow<'e, [SessionEvent]> },
     /// Make the writer that asks the only one of a session.
     Own { id: SessionId, key: SessionKey },
-    /// Remove a session.
-    Remove { id: SessionId },
+    /// Remove a session, where a revision is given only at that one.
+    Remove { id: SessionId, only: Option<Revision> },
     /// Make all that was committed survive a loss of power.
     Flush,
 }
@@ -34,8 +34,7 @@ pub(super) enum Done {
     Appended,
     /// The fence of the only writer.
     Owned(i64),
-    /// Whether there was such a session.
-    Removed(bool),
+    Removed(Removal),
     Flushed,
 }
 
@@ -50,7 +49,7 @@ impl Change<'_> {
                 Change::Append { id, key, fence, events: Cow::Owned(events.into_owned()) }
             }
             Self::Own { id, key } => Change::Own { id, key },
-            Self::Remove { id } => Change::Remove { id },
+            Self::Remove { id, only } => Change::Remove { id, only },
             Self::Flush => Change::Flush,
         }
     }
@@ -59,7 +58,7 @@ impl Change<'_> {
     pub(super) fn session(&self) -> Option<&SessionId> {
         match self {
             Self::Materialize { header, .. } => Some(header.id()),
-            Self::Append { id, .. } | Self::Own { id, .. } | Self::Remove { id } => Some(id),
+            Self::Append { id, .. } | Self::Own { id, .. } | Self::Remove { id, .. } => Some(id),
             Self::Flush => None,
         }
     }
@@ -129,7 +128,7 @@ impl Change<'_> {
             }
             Self::Append { id, key, fence, events } => append(id, key, *fence, events, transaction, context),
             Self::Own { id, key } => own(id, key, transaction, context),
-            Self::Remove { id } => remove(id, transaction, locks, context),
+            Self::Remove { id, only } => remove(id, only.as_ref(), transaction, locks, context),
             Self::Flush => Ok(Made::new(Done::Flushed)),
         }
     }
@@ -211,6 +210,7 @@ fn own<'c>(
 
 fn remove<'c>(
     id: &SessionId,
+    only: Option<&Revision>,
     transaction: &Transaction<'_>,
     locks: &Locks,
     context: &Context<'_>,
@@ -222,8 +222,14 @@ fn remove<'c>(
             .map_err(|e| context.sqlite(e))?;
         number.map(|number: i64| Ok((number, locks.take(number, id, context)?))).transpose()
     };
+    if let Some(revision) = only {
+        let told = reader::stat(transaction, id, &Vocabulary::default(), context).map_err(Halt::Refused)?;
+        if told.is_some_and(|told| told.snapshot.revision != *revision) {
+            return Ok(Made::new(Done::Removed(Removal::Changed)));
+        }
+    }
     let Some((number, lease)) = look().map_err(Halt::Refused)? else {
-        return Ok(Made::new(Done::Removed(false)));
+        return Ok(Made::new(Done::Removed(Removal::Absent)));
     };
     let write = || {
         let keys = [row_key(number, 0), row_key(number + 1, 0)];
@@ -240,7 +246,7 @@ fn remove<'c>(
         transaction.execute("DELETE FROM sessions WHERE number = ?1", [number])
     };
     write().map_err(|e| Halt::Failed(context.sqlite(e)))?;
-    Ok(Made { _removed: Some(lease), ..Made::new(Done::Removed(true)) })
+    Ok(Made { _removed: Some(lease), ..Made::new(Done::Removed(Removal::Removed)) })
 }
 
 /// Checks that the stored log ends where its counter says, so that no row ever stands without the one before it.

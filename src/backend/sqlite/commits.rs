@@ -164,9 +164,10 @@ mod tests {
 
     use super::*;
     use crate::log::SessionId;
+    use crate::seam::Removal;
 
     fn change(name: &str) -> Change<'static> {
-        Change::Remove { id: SessionId::new(name).unwrap() }
+        Change::Remove { id: SessionId::new(name).unwrap(), only: None }
     }
 
     /// Runs a leader that is held up until `followers` others wait, and gives the sizes of the groups.
@@ -198,13 +199,13 @@ mod tests {
 
     #[test]
     fn all_that_queued_while_one_was_committed_go_in_the_next_group() {
-        let commit = |group: &[Change<'_>]| group.iter().map(|_| Ok(Done::Removed(true))).collect();
+        let commit = |group: &[Change<'_>]| group.iter().map(|_| Ok(Done::Removed(Removal::Removed))).collect();
         assert_eq!(groups_of(40, commit), [1, 40]);
     }
 
     #[test]
     fn a_group_has_a_bound_and_the_rest_is_the_next_one() {
-        let commit = |group: &[Change<'_>]| group.iter().map(|_| Ok(Done::Removed(true))).collect();
+        let commit = |group: &[Change<'_>]| group.iter().map(|_| Ok(Done::Removed(Removal::Removed))).collect();
         assert_eq!(groups_of(300, commit), [1, MOST_CHANGES, 300 - MOST_CHANGES]);
     }
 
@@ -220,7 +221,7 @@ mod tests {
                 }
                 panic!("on purpose");
             }
-            group.iter().map(|_| Ok(Done::Removed(true))).collect()
+            group.iter().map(|_| Ok(Done::Removed(Removal::Removed))).collect()
         };
         std::thread::scope(|scope| {
             let leader = scope.spawn(|| commits.make(change("leader"), &commit));
@@ -230,7 +231,7 @@ mod tests {
                 (0..3).map(|n| scope.spawn(move || commits.make(change(&n.to_string()), commit))).collect();
             assert!(leader.join().is_err());
             for other in others {
-                assert!(matches!(other.join().unwrap(), Ok(Done::Removed(true))));
+                assert!(matches!(other.join().unwrap(), Ok(Done::Removed(Removal::Removed))));
             }
         });
     }

@@ -17,7 +17,7 @@ use super::reader::{self, Numbered};
 use super::row::{self, SessionKey};
 use super::writer::Writer;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Fault, ListOrder, Position, Result, SeqRange, Snapshot};
+use crate::seam::{Durability, Fault, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot};
 
 /// One database: many readers, one writer.
 pub(super) struct Database {
@@ -209,8 +209,11 @@ impl Storage for Database {
         listed.into_iter().map(with_owner).collect()
     }
 
-    fn remove(&self, id: &SessionId) -> Result<bool> {
-        Ok(matches!(self.change(Change::Remove { id: id.clone() })?, Done::Removed(true)))
+    fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {
+        match self.change(Change::Remove { id: id.clone(), only: only.cloned() })? {
+            Done::Removed(removal) => Ok(removal),
+            _ => unreachable!("{UNASKED}"),
+        }
     }
 
     fn sync(&self) -> Result<()> {

@@ -159,7 +159,7 @@ mod tests {
         for durability in [Durability::OnFlush, Durability::EveryAppend] {
             let context = context(&path);
             let mut writer = Writer::open(&path, &locks, None, durability, Duration::ZERO, &context).unwrap();
-            for change in [Change::Remove { id: SessionId::new("absent").unwrap() }, Change::Flush] {
+            for change in [Change::Remove { id: SessionId::new("absent").unwrap(), only: None }, Change::Flush] {
                 let done = writer.commit(&[change], &locks, &context);
                 assert!(done.iter().all(Result::is_ok));
                 let kept: i64 = writer.connection().pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
