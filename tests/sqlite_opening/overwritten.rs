@@ -6,7 +6,7 @@ use std::path::Path;
 
 use session_persistence::{ErrorKind, OpenOptions, SeqRange, SessionPersistence as _, SqliteStore};
 
-use super::place::{beside, counts, event, events, id, of, open, put, rollback};
+use super::place::{beside, content, counts, event, events, id, of, open, put, rollback};
 
 /// Writes other bytes into the same file.
 fn overwrite(path: &Path, bytes: &[u8]) {
@@ -128,4 +128,25 @@ fn copying_the_wal_into_the_file_is_never_taken_for_that() {
         is_done.store(true, std::sync::atomic::Ordering::Release);
     });
     assert_eq!(counts(&store).unwrap(), of(&[("s", 200)]));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_with_a_second_name_is_not_written_until_it_has_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("s.db"), folder.path().join("t.db"));
+    put(&SqliteStore::open(&path).unwrap(), "s", 3, 10);
+    std::fs::hard_link(&path, &other).unwrap();
+    let before = content(folder.path());
+    for name in [&path, &other] {
+        let store = open(name);
+        assert_eq!(counts(&store).unwrap(), of(&[("s", 3)]), "it can be read");
+        let refused = store.open(&id("s"), OpenOptions::write()).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnsupportedStore);
+        assert!(refused.to_string().contains("2 names"), "{refused}");
+    }
+    assert!(content(folder.path()) == before);
+    std::fs::remove_file(&other).unwrap();
+    put(&open(&path), "t", 2, 10);
+    assert_eq!(counts(&open(&path)).unwrap(), of(&[("s", 3), ("t", 2)]));
 }

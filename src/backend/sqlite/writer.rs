@@ -1,8 +1,9 @@
 //! [`Writer`]: the one connection that changes a store.
 
+use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -12,11 +13,14 @@ use super::failure::Context;
 use super::journal::Journal;
 use super::lease::Locks;
 use super::look::keep_wal;
-use super::patience::Patience;
+use super::patience::{Patience, pause};
 use super::turnstile::Turnstile;
 use super::wal::Wal;
 use super::{counter, creation, schema};
 use crate::seam::{Durability, ErrorKind, Result};
+
+/// How long a new store may take to have one name only.
+const NAMED: Duration = Duration::from_millis(200);
 
 /// The connection that writes.
 pub(super) struct Writer {
@@ -52,6 +56,7 @@ impl Writer {
         context: &Context<'_>,
     ) -> Result<Self> {
         creation::clean_up_beside(path);
+        refuse_second_name(path, context)?;
         let (mut connection, journal) = open_writer(path, journal, busy_timeout, context)?;
         let patience = Patience::of(&mut connection, busy_timeout).map_err(|e| context.sqlite(e))?;
         let (wal, synchronous, unsynced) = (Wal::none(), Synchronous::Always, false);
@@ -266,6 +271,41 @@ impl Writer {
             log::warn!("a commit that failed could not be overwritten: {e}; the next one does");
         }
     }
+}
+
+/// Refuses a file that has another name: SQLite and the owners of sessions go by what lies beside the name that they know, so
+/// that a writer by the other one is not seen, and what one of the two stores is lost.
+fn refuse_second_name(path: &Path, context: &Context<'_>) -> Result<()> {
+    let started = Instant::now();
+    let mut tries = 0;
+    loop {
+        let found = fs::metadata(path).map_err(|e| context.io("looking at", e))?;
+        let names = names_of(&found);
+        if names <= 1 {
+            return Ok(());
+        }
+        // Whoever just made it takes the name of the draft away.
+        if started.elapsed() > NAMED {
+            let reason = format!(
+                "the file has {names} names (hard links), and two programs that write it by different names lose what \
+                 they store; nothing was changed: remove the other names, or copy the store and write the copy"
+            );
+            return Err(context.unsupported(reason, None));
+        }
+        pause(tries);
+        tries += 1;
+    }
+}
+
+#[cfg(unix)]
+fn names_of(file: &fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    file.nlink()
+}
+
+#[cfg(not(unix))]
+fn names_of(_: &fs::Metadata) -> u64 {
+    1
 }
 
 /// What a transaction leaves in the store by which it is known again, once it is committed.
