@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
+use crate::backend::side_files;
 use crate::seam::{Error, SessionPersistence};
 use crate::{BackupReport, CompactReport, Encoding, Journal, JsonlOptions, JsonlStore, SqliteOptions, SqliteStore};
 
@@ -80,11 +81,7 @@ impl Place {
     /// one beside SQLite gives up the locks that SQLite holds on it.
     pub(super) fn owns(&self, path: &Path) -> bool {
         match self.kind() {
-            Kind::Sqlite(store, _) => ["", "-wal", "-shm", "-journal"].iter().any(|end| {
-                let mut part = store.as_os_str().to_owned();
-                part.push(end);
-                is_same(path, Path::new(&part))
-            }),
+            Kind::Sqlite(store, _) => is_same(path, store) || side_files(store).iter().any(|part| is_same(path, part)),
             Kind::Jsonl(root, _) => match (path.canonicalize(), root.canonicalize()) {
                 (Ok(path), Ok(root)) => path != root && path.starts_with(root),
                 _ => false,

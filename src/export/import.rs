@@ -63,7 +63,8 @@ impl Imported {
     }
 
     /// How many events it has.
-    pub fn events(&self) -> u64 {
+    #[cfg(feature = "jsonl")]
+    pub(crate) fn events(&self) -> u64 {
         match self {
             Self::Created { events, .. } | Self::Unchanged { events, .. } | Self::Extended { events, .. } => *events,
         }

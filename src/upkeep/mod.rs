@@ -7,7 +7,7 @@
 //! - A backup is the store's own: `SqliteStore::backup`, `JsonlStore::backup`; and so is giving back the room that
 //!   removed sessions took: `SqliteStore::compact`.
 //!
-//! These three hold a few megabytes in memory, or what the largest event takes, however long the logs are.
+//! The first three hold a few megabytes in memory, or what the largest event takes, however long the logs are.
 //!
 //! ```
 //! use session_persistence::upkeep::{self, Progress};

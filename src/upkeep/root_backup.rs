@@ -15,7 +15,8 @@ use crate::{BackupReport, JsonlOptions, JsonlStore, private};
 impl JsonlStore {
     /// Copies every session into the root folder of a new store, while they are being read and written: each as it is
     /// when its turn comes, event by event, and compared with its source afterwards. The folder has its name only when
-    /// it is whole and survives a loss of power. Times of files are not taken over, but their order is: lists have the
+    /// it is whole and survives a loss of power: until then it is `.sessions-*.part` beside it, which stays where the process
+    /// is killed meanwhile, and is to be removed by hand then. Times of files are not taken over, but their order is: lists have the
     /// same order. Sessions are stored as new ones are here ([`JsonlOptions::encoding`]); torn tails and older
     /// generations of logs stay behind. One log at a time is held in memory.
     ///
@@ -95,7 +96,15 @@ fn into_error(error: ImportError) -> Error {
     match error {
         ImportError::Source { source, .. } => *source,
         ImportError::Store { source, .. } | ImportError::NotDurable { source, .. } => source,
-        other => Error::Io { session: None, operation: "copying a session".to_owned(), source: other.into() },
+        other => {
+            let session = match &other {
+                ImportError::NotVerified { session, .. } | ImportError::Conflict { session, .. } => {
+                    Some(session.clone())
+                }
+                _ => None,
+            };
+            Error::Io { session, operation: "copying a session".to_owned(), source: other.into() }
+        }
     }
 }
 
@@ -165,6 +174,24 @@ impl Drop for Draft {
             && let Err(e) = fs::remove_dir_all(path)
         {
             log::warn!("{}: what there is of a backup stays: {e}", path.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::Conflict;
+
+    #[test]
+    fn a_session_that_is_not_what_was_copied_is_named() {
+        let (file, session) = ("root".to_owned(), SessionId::new("s").unwrap());
+        let unverified =
+            ImportError::NotVerified { file: file.clone(), session: session.clone(), seq: 3, source: None };
+        let conflict = ImportError::Conflict { file, session: session.clone(), conflict: Conflict::Header };
+        for failed in [unverified, conflict] {
+            let error = into_error(failed);
+            assert!(matches!(&error, Error::Io { session: Some(named), .. } if *named == session), "{error:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What can be saved of a damaged log.
 
-use crate::log::{SessionEvent, SessionHeader, SessionId};
+use crate::log::{SessionEvent, SessionId};
 use crate::paging::Pages;
 use crate::seam::{
     CreateOptions, Error, Fault, FaultKind, OpenOptions, Result, SessionHandle, SessionPersistence, SessionState,
@@ -48,8 +48,8 @@ pub fn salvage(store: &dyn SessionPersistence, id: &SessionId, new_id: &SessionI
     let header = source.handle.header().renamed(new_id).with_seed_length(inherited);
     let options = if header.is_seeded() { CreateOptions::inheriting(inherited) } else { CreateOptions::default() };
 
-    let target = store.create(&header, options)?;
-    let mut copy = Copy { store, header: &header, handle: Some(target), is_stored: false, is_done: false };
+    let half = Half { store, id: new_id, is_stored: false, is_done: false };
+    let mut copy = Copy { handle: store.create(&header, options)?, half };
     source.for_each_page(Some(events), |page| copy.append(page))?;
     copy.finish()?;
     Ok(Salvaged { session: new_id.clone(), events, stopped })
@@ -136,48 +136,49 @@ impl<'s> Source<'s> {
 
 /// The new session, removed again unless it was finished.
 struct Copy<'c> {
+    // Before what removes it: a session that is being written cannot be removed.
+    handle: Box<dyn SessionHandle>,
+    half: Half<'c>,
+}
+
+impl Copy<'_> {
+    fn append(&mut self, page: &[SessionEvent]) -> Result<()> {
+        self.handle.append(page)?;
+        self.half.is_stored = true;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if let Err(error) = self.handle.flush() {
+            // Of a log without events it is the flush that stores the session, and then syncs it.
+            if !matches!(error, Error::AlreadyExists { .. }) {
+                let told = self.half.store.stat(self.half.id)?;
+                self.half.is_stored |= told.is_some_and(|told| told.state != SessionState::Pending);
+            }
+            return Err(error);
+        }
+        self.half.is_stored = true;
+        self.handle.close()?;
+        self.half.is_done = true;
+        Ok(())
+    }
+}
+
+/// What is removed of a copy that was not finished.
+struct Half<'c> {
     store: &'c dyn SessionPersistence,
-    header: &'c SessionHeader,
-    handle: Option<Box<dyn SessionHandle>>,
+    id: &'c SessionId,
     /// Whether anything of it was stored, so that it is this call's and nobody else's.
     is_stored: bool,
     is_done: bool,
 }
 
-impl Copy<'_> {
-    fn append(&mut self, page: &[SessionEvent]) -> Result<()> {
-        if let Some(handle) = &self.handle {
-            handle.append(page)?;
-            self.is_stored = true;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        let Some(handle) = self.handle.take() else { return Ok(()) };
-        if let Err(error) = handle.flush() {
-            // Of a log without events it is the flush that stores the session, and then syncs it.
-            if !matches!(error, Error::AlreadyExists { .. }) {
-                let told = self.store.stat(self.header.id())?;
-                self.is_stored |= told.is_some_and(|told| told.state != SessionState::Pending);
-            }
-            return Err(error);
-        }
-        self.is_stored = true;
-        handle.close()?;
-        self.is_done = true;
-        Ok(())
-    }
-}
-
-impl Drop for Copy<'_> {
+impl Drop for Half<'_> {
     fn drop(&mut self) {
-        // A session that is being written cannot be removed.
-        drop(self.handle.take());
         if self.is_done || !self.is_stored {
             return;
         }
-        let id = self.header.id();
+        let id = self.id;
         if let Err(error) = self.store.remove(id) {
             log::warn!("session {id:?} holds a part of what was to be salvaged and could not be removed: {error:?}");
         }

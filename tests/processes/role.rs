@@ -22,6 +22,7 @@ pub(crate) const MARK: &str = "SESSIONS_TEST_PEER";
 
 /// The other process; nothing where this is not one.
 #[test]
+#[ignore = "run by other tests as a process of its own"]
 fn another_process() {
     if std::env::var_os(MARK).is_none() {
         return;

@@ -35,6 +35,17 @@ fn list(store: &dyn SessionPersistence) -> Vec<Snapshot> {
 }
 
 #[test]
+fn what_a_killed_backup_left_is_removed_by_the_next_one() {
+    let database = Database::of(&[logs::plain("a", 1)]);
+    for name in [".sessions-x.lock", ".sessions-x.new", ".sessions-x.new-wal"] {
+        fs::write(database.folder().join(name), "half").unwrap();
+    }
+    let store = database.open();
+    store.backup(database.folder().join("backup.db")).unwrap();
+    assert!(names(database.folder()).iter().all(|n| !n.starts_with(".sessions-")), "{:?}", names(database.folder()));
+}
+
+#[test]
 fn a_backup_of_a_database_is_the_same_store_with_the_same_revisions() {
     let database = Database::of(&logs::all());
     let store = database.open();
@@ -45,7 +56,7 @@ fn a_backup_of_a_database_is_the_same_store_with_the_same_revisions() {
     assert_eq!(report.sessions, listed.len() as u64);
     assert_eq!(report.events, listed.iter().map(|told| told.event_count.unwrap()).sum::<u64>());
     assert_eq!(report.bytes, fs::metadata(&to).unwrap().len());
-    assert!(names(database.folder()).iter().all(|name| !name.contains(".part")), "{:?}", names(database.folder()));
+    assert!(names(database.folder()).iter().all(|n| !n.starts_with(".sessions-")), "{:?}", names(database.folder()));
 
     assert_eq!(&fs::read(&to).unwrap()[18..20], [2, 2], "it is in WAL mode");
     let copy = SqliteStore::open_existing(&to).unwrap();

@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::Disk;
+use super::disk::{Disk, DiskFile, Identity};
 use super::files::{Files, Key, Opened, guard};
 use super::layout::{Encoding, Found, Generation, Place};
 use super::lease::Lease;
-use super::lock::{LOCK, Lock, lock_root, lock_session};
+use super::lock::{Lock, lock_session};
 use super::log_file::{LogFile, Tail};
 use super::memo::Known;
+use super::root_lock::RootLock;
 use super::stored_log::Log;
 use super::writer::{Draft, batch, header_bytes, is_draft};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
@@ -25,12 +26,37 @@ impl Files {
         let context = self.context(id);
         checks::check_contiguous(id, 0, events)?;
         let folder: Arc<Path> = self.layout.folder(header.cwd(), id).into();
-        let new = self.take_new_folder(&folder, id)?;
+        let mut made = NewFolders::new(&*self.disk);
+        let lock = self.take_new_folder(&mut made, &folder, id)?;
+        let unused = made.has(&folder).then(|| UnusedLock { disk: &*self.disk, lock: &lock });
+        let lock_root = || RootLock::take(&*self.disk, self.layout.root(), id, &context);
         // Of two stores that each make the first session the second goes by the encoding of the first, so it waits.
-        let root = || lock_root(&*self.disk, self.layout.root(), id, &context);
-        let first = if guard(&self.encoding).is_none() { Some(root()?) } else { None };
+        let locked_early = if guard(&self.encoding).is_none() { Some(lock_root()?) } else { None };
         self.remove_drafts(&folder, id)?;
 
+        let new = self.prepare(header, events, folder)?;
+        if self.durability == Durability::EveryAppend {
+            // Before it can be found, so that only its own name is left to fail.
+            self.sync_folders(new.place.folder.ancestors().skip(1).take(2), id)?;
+        }
+        let root = match locked_early {
+            Some(locked) => locked,
+            None => lock_root()?,
+        };
+        let stored = self.publish(new, id)?;
+        drop(root);
+        self.settle(&stored.path, id)?;
+        made.keep();
+        // Used from here on: its file stays.
+        std::mem::forget(unused);
+        lock.note_stored(true);
+        Ok(self.lease_new(stored, lock, id))
+    }
+
+    /// Writes a new session whole, under a name that nobody looks for.
+    fn prepare(&self, header: &SessionHeader, events: &[SessionEvent], folder: Arc<Path>) -> Result<New<'_>> {
+        let id = header.id();
+        let context = self.context(id);
         let generation = Generation { version: header.version(), encoding: self.encoding_for_new(id)? };
         let mut bytes = header_bytes(header, generation.encoding, &self.packer, &context)?;
         let mut log = Log::new(header.clone(), generation.encoding, bytes.len() as u64);
@@ -40,48 +66,47 @@ impl Files {
             bytes.extend(batch.bytes);
         }
         let draft = Draft::write(&*self.disk, &folder, generation, &bytes, self.next_time(), &context)?;
-        let place = Place { folder: folder.clone(), generation };
-        let path = place.log();
         // Before it is published, so that nothing can fail afterwards.
         let file = self.disk.open(draft.path()).map_err(|e| context.reading(draft.path(), e))?;
         let identity = file.stat().map_err(|e| context.reading(draft.path(), e))?.identity;
-        let every_append = self.durability == Durability::EveryAppend;
-        if every_append {
-            // Before it can be found, so that only its own name is left to fail.
-            self.sync_folders(folder.ancestors().skip(1).take(2), id)?;
-        }
-        let root = match first {
-            Some(locked) => locked,
-            None => root()?,
-        };
-        self.check_free(id)?;
-        let written = draft.file();
-        match draft.publish(&path) {
-            Ok(true) => drop(root),
-            Ok(false) => return Err(Error::AlreadyExists { session: id.clone() }),
-            Err(e) => return Err(context.writing(&path, e)),
-        }
-        if !every_append {
-            self.unsynced.add_folders_to(&path);
-        } else if let Err(failed) = self.sync_folders([&*folder], id) {
-            self.unpublish(&path, id);
-            return Err(failed);
-        }
-        let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
-        lock.note_stored(true);
-        *guard(&self.encoding) = Some(generation.encoding);
-        guard(&self.folders).insert(id.clone(), folder.clone());
+        Ok(New { place: Place { folder, generation }, draft, log, file, identity, end: bytes.len() as u64 })
+    }
 
+    /// Gives a new session its name, which must be free. Call it with the root locked.
+    fn publish(&self, new: New<'_>, id: &SessionId) -> Result<NewLog> {
+        self.check_free(id)?;
+        let New { place, draft, log, file, identity, end } = new;
+        let (path, written) = (place.log(), draft.file());
+        match draft.publish(&path) {
+            Ok(true) => Ok(NewLog { place, path, log, file, written, identity, end }),
+            Ok(false) => Err(Error::AlreadyExists { session: id.clone() }),
+            Err(e) => Err(self.context(id).writing(&path, e)),
+        }
+    }
+
+    /// Makes the name of a new log survive a loss of power: now, or with the next flush.
+    fn settle(&self, path: &Path, id: &SessionId) -> Result<()> {
+        if self.durability != Durability::EveryAppend {
+            self.unsynced.add_folders_to(path);
+            return Ok(());
+        }
+        self.sync_folders(path.parent(), id).inspect_err(|_| self.unpublish(path, id))
+    }
+
+    /// Gives a session that was just stored to its first writer.
+    fn lease_new(&self, new: NewLog, lock: Lock, id: &SessionId) -> (Key, Lease) {
+        let NewLog { place, path, log, file, written, identity, end } = new;
+        *guard(&self.encoding) = Some(place.generation.encoding);
+        guard(&self.folders).insert(id.clone(), place.folder.clone());
         let slot = self.memo.slot(&path);
         self.memo.note(&path, log.bytes_held());
         // Where it cannot be looked at now it is read when it is needed.
         let stat = self.disk.stat(&path).ok();
         *slot.lock() = stat.map(|stat| Known { stat, log: log.into(), writing: false });
         // The content was synced before it was published.
-        let end = bytes.len() as u64;
         let writes = LogFile::new(place.clone(), identity, id.clone(), Some(written), end);
         let lease = Lease::new(self.disk.clone(), writes.into(), lock, slot, Tail::found(end, 0));
-        Ok((Key(Arc::new(Opened { place, path, file, identity })), lease))
+        (Key(Arc::new(Opened { place, path, file, identity })), lease)
     }
 
     /// Removes what writers left in a session's folder that were killed while they made it. Call it with the folder locked.
@@ -119,24 +144,19 @@ impl Files {
     }
 
     /// Makes and locks the folder of a new session.
-    fn take_new_folder(&self, folder: &Path, id: &SessionId) -> Result<NewFolder<'_>> {
+    fn take_new_folder(&self, made: &mut NewFolders<'_>, folder: &Path, id: &SessionId) -> Result<Lock> {
         let context = self.context(id);
-        let mut new = NewFolder { disk: &*self.disk, made: Vec::new(), lock: None };
         for _ in 0..TRIES {
             for path in [folder.parent(), Some(folder)].into_iter().flatten() {
-                match self.disk.make_dir(path) {
-                    Ok(true) => new.made.push(path.to_owned()),
-                    Ok(false) => {}
+                match made.make(path) {
+                    Ok(()) => {}
                     // The folder above it was just removed, with the last session in it.
                     Err(e) if e.kind() == io::ErrorKind::NotFound => break,
                     Err(e) => return Err(context.writing(path, e)),
                 }
             }
             match lock_session(&*self.disk, folder, id, &context) {
-                Ok(Some(lock)) => {
-                    new.lock = Some(lock);
-                    return Ok(new);
-                }
+                Ok(Some(lock)) => return Ok(lock),
                 Ok(None) => {}
                 Err(Error::AlreadyOwned { session, .. }) => return Err(Error::AlreadyExists { session }),
                 Err(other) => return Err(other),
@@ -167,38 +187,85 @@ impl Files {
     }
 }
 
-/// The locked folder of a session that is being made, removed again unless the session is stored.
-struct NewFolder<'f> {
+/// A session that is written and not published.
+struct New<'d> {
+    place: Place,
+    draft: Draft<'d>,
+    log: Log,
+    /// The draft, open for reading.
+    file: Box<dyn DiskFile>,
+    identity: Identity,
+    /// Where the log ends.
+    end: u64,
+}
+
+/// The log of a session that was just published.
+struct NewLog {
+    place: Place,
+    path: PathBuf,
+    log: Log,
+    /// The file open for reading, and for writing.
+    file: Box<dyn DiskFile>,
+    written: Arc<dyn DiskFile>,
+    identity: Identity,
+    /// Where the log ends.
+    end: u64,
+}
+
+/// The folders that were made for a new session, removed again unless it is stored.
+struct NewFolders<'f> {
     disk: &'f dyn Disk,
-    /// The folders that were not there before, from the outside in.
+    /// From the outside in.
     made: Vec<PathBuf>,
-    lock: Option<Lock>,
 }
 
-impl NewFolder<'_> {
-    /// Leaves the folder where it is; its lock.
-    fn keep(mut self) -> Option<Lock> {
-        self.made.clear();
-        self.lock.take()
+impl<'f> NewFolders<'f> {
+    fn new(disk: &'f dyn Disk) -> Self {
+        Self { disk, made: Vec::new() }
     }
 
-    fn remove(&self, folder: &Path) -> io::Result<()> {
-        if let Some(lock) = self.lock.as_ref().filter(|lock| lock.path().parent() == Some(folder))
-            && lock.is_held(self.disk)?
-        {
-            self.disk.unlink(&folder.join(LOCK))?;
+    /// Makes a folder, where there is none, in an existing one.
+    fn make(&mut self, folder: &Path) -> io::Result<()> {
+        if self.disk.make_dir(folder)? {
+            self.made.push(folder.to_owned());
         }
-        self.disk.remove_dir(folder)
+        Ok(())
+    }
+
+    fn has(&self, folder: &Path) -> bool {
+        self.made.iter().any(|made| made == folder)
+    }
+
+    /// Leaves the folders where they are.
+    fn keep(mut self) {
+        self.made.clear();
     }
 }
 
-impl Drop for NewFolder<'_> {
+impl Drop for NewFolders<'_> {
     fn drop(&mut self) {
         for folder in self.made.iter().rev() {
             // An empty folder is no session, and one that somebody else uses by now has to stay.
-            if let Err(e) = self.remove(folder) {
+            if let Err(e) = self.disk.remove_dir(folder) {
                 log::debug!("{} stays: {e}", folder.display());
             }
+        }
+    }
+}
+
+/// The lock in a folder that was made for a new session. Unless that is stored its file is removed again, while it is
+/// still locked, so that the folder can go.
+struct UnusedLock<'l> {
+    disk: &'l dyn Disk,
+    lock: &'l Lock,
+}
+
+impl Drop for UnusedLock<'_> {
+    fn drop(&mut self) {
+        let is_held = self.lock.is_held(self.disk);
+        let removed = is_held.and_then(|is_held| if is_held { self.disk.unlink(self.lock.path()) } else { Ok(()) });
+        if let Err(e) = removed {
+            log::debug!("{} stays: {e}", self.lock.path().display());
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fs::TryLockError;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record, writer_of};
-use super::disk::{Disk, DiskFile, Identity};
+use super::super::runtime::{
+    Alone, LOOKERS_TIMEOUT, LockFile, MAX_RECORD, Process, holder_of, lock_alone, record_of_locked, write_record,
+};
+use super::disk::{Disk, DiskFile, Identity, Stat};
 use super::failure::Context;
 use super::files::guard;
 use crate::log::SessionId;
@@ -26,15 +26,6 @@ const MARK: &[u8] = b"{}\n";
 
 /// How often a lock file is opened again because it was removed, with its session, while it was being locked.
 const TRIES: usize = 5;
-
-/// How long to wait for those who only look whether somebody has a lock. They hold it for no longer than two calls take.
-const LOOKERS_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How often a holder is looked for that has locked the file and not said yet who it is.
-const LOOKS: u64 = 20;
-
-/// How long to wait for another program that makes a session in the same root.
-const CREATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a lock file tells by its size alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,24 +84,19 @@ impl Lock {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Taken::Absent),
                 Err(e) => return Err(e),
             };
-            match lock_alone(&*file)? {
+            match lock_alone(&*file, LOOKERS_TIMEOUT)? {
                 Alone::Locked => {}
                 Alone::Held(holder) => return Ok(Taken::Held(holder)),
                 Alone::Busy => return Ok(Taken::Busy),
             }
-            let (identity, size) = match file.stat() {
-                Ok(stat) => (stat.identity, stat.size),
-                Err(e) => return Err(unlocked(&*file, e)),
-            };
-            match stands_at(disk, &path, identity) {
-                Ok(true) => {
-                    let lock = Self::with_record(file, path, identity);
-                    lock.note_stored(Told::by_size(size) != Told::Unused);
-                    return Ok(Taken::Locked(lock));
-                }
-                Ok(false) => unlock(&*file, &path),
-                Err(e) => return Err(unlocked(&*file, e)),
+            let found = stat_in_place(disk, &*file, &path);
+            if let Ok(Some(stat)) = found {
+                let lock = Self::with_record(file, path, stat.identity);
+                lock.note_stored(Told::by_size(stat.size) != Told::Unused);
+                return Ok(Taken::Locked(lock));
             }
+            unlock(&*file, &path);
+            found?;
         }
         Ok(Taken::Busy)
     }
@@ -217,68 +203,37 @@ pub(super) fn lock_session(
 
 /// Who has locked the file at `path`, which is only looked at. One that left no record is told as unknown.
 pub(super) fn probe(disk: &dyn Disk, path: &Path) -> io::Result<Option<Holder>> {
-    let file = disk.open(path)?;
-    match file.try_lock_shared() {
-        // Nobody: a writer that was killed left its record. Given up at once, a writer may be about to come.
-        Ok(()) => {
-            unlock(&*file, path);
-            Ok(None)
-        }
-        Err(TryLockError::WouldBlock) => {
-            let record = read_all(&*file)?;
-            // Cleared since it was found to hold a record, by a holder that is just giving it up.
-            if Told::by_size(record.len() as u64) != Told::Signed {
-                return Ok(None);
-            }
-            let holder = read_record(&record);
-            // That of a writer that was killed says nothing of who has it now.
-            Ok(Some(if may_be_of_holder(&holder) { holder } else { Holder::unknown() }))
-        }
-        Err(TryLockError::Error(e)) => Err(e),
+    let record = record_of_locked(&*disk.open(path)?)?;
+    // Cleared since it was found to hold a record, by a holder that is just giving it up.
+    let signed = record.filter(|record| Told::by_size(record.len() as u64) == Told::Signed);
+    Ok(signed.map(|record| holder_of(&record)))
+}
+
+impl LockFile for dyn DiskFile + '_ {
+    fn try_lock(&self) -> Result<(), TryLockError> {
+        DiskFile::try_lock(self)
+    }
+
+    fn try_lock_shared(&self) -> Result<(), TryLockError> {
+        DiskFile::try_lock_shared(self)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        DiskFile::unlock(self)
+    }
+
+    fn record(&self) -> io::Result<Vec<u8>> {
+        read_all(self)
     }
 }
 
-enum Alone {
-    Locked,
-    /// Another one has locked it alone.
-    Held(Holder),
-    /// Others look at it again and again.
-    Busy,
+/// What is known of a file that was locked, if it is still the one that others find.
+fn stat_in_place(disk: &dyn Disk, file: &dyn DiskFile, path: &Path) -> io::Result<Option<Stat>> {
+    let stat = file.stat()?;
+    Ok(stands_at(disk, path, stat.identity)?.then_some(stat))
 }
 
-/// Locks a file for this opening of it alone. Those who only look whether somebody has it hold it together for a moment,
-/// which is told from a holder by joining them.
-fn lock_alone(file: &dyn DiskFile) -> io::Result<Alone> {
-    let mut jitter = RandomState::new().build_hasher().finish();
-    let started = Instant::now();
-    let mut looks = 0;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Alone::Locked),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(e)) => return Err(e),
-        }
-        match file.try_lock_shared() {
-            Ok(()) => file.unlock()?,
-            Err(TryLockError::WouldBlock) => {
-                let holder = read_holder(file);
-                looks += 1;
-                if may_be_of_holder(&holder) || looks == LOOKS {
-                    return Ok(Alone::Held(holder));
-                }
-            }
-            Err(TryLockError::Error(e)) => return Err(e),
-        }
-        if started.elapsed() > LOOKERS_TIMEOUT {
-            return Ok(Alone::Busy);
-        }
-        // Not in step with another writer that does the same.
-        jitter = jitter.rotate_left(7);
-        std::thread::sleep(Duration::from_micros(20 + jitter % 300));
-    }
-}
-
-/// Whether the file that was locked is still the one that others find.
+/// Whether a file is the one that others find.
 fn stands_at(disk: &dyn Disk, path: &Path, identity: Identity) -> io::Result<bool> {
     match disk.stat(path) {
         Ok(found) => Ok(found.identity == identity),
@@ -293,67 +248,9 @@ fn read_all(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
     Ok(record[..length].to_vec())
 }
 
-fn read_holder(file: &dyn DiskFile) -> Holder {
-    let record = read_all(file).unwrap_or_else(|e| {
-        log::debug!("the holder of a lock could not be read: {e}");
-        Vec::new()
-    });
-    read_record(&record)
-}
-
 /// Explicitly, and not only by closing: a child process that is being started may hold a copy for a moment.
-fn unlock(file: &dyn DiskFile, path: &Path) {
+pub(super) fn unlock(file: &dyn DiskFile, path: &Path) {
     if let Err(e) = file.unlock() {
         log::warn!("unlocking {}: {e}; it is unlocked when the process ends", path.display());
-    }
-}
-
-/// Gives up what could not be looked at.
-fn unlocked(file: &dyn DiskFile, failed: io::Error) -> io::Error {
-    if let Err(e) = file.unlock() {
-        log::warn!("unlocking: {e}; it is unlocked when the process ends");
-    }
-    failed
-}
-
-/// The locked root of a store; unlocked when it is dropped.
-pub(super) struct RootLock {
-    file: Box<dyn DiskFile>,
-    path: PathBuf,
-}
-
-impl Drop for RootLock {
-    fn drop(&mut self) {
-        unlock(&*self.file, &self.path);
-    }
-}
-
-/// Keeps all other creators of sessions off a root for as long as it lives: whether an id is taken is a question to all
-/// project folders. `StoreBusy` when another one takes too long.
-pub(super) fn lock_root(
-    disk: &dyn Disk,
-    root: &Path,
-    id: &SessionId,
-    context: &Context<'_>,
-) -> Result<Option<RootLock>> {
-    // Where a folder cannot be locked, of two creators of one id in two working folders both may win at the same time.
-    if cfg!(not(unix)) {
-        return Ok(None);
-    }
-    let file = disk.open_dir(root).map_err(|e| context.reading(root, e))?;
-    let started = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Some(RootLock { file, path: root.to_owned() })),
-            Err(TryLockError::Error(e)) => {
-                log::debug!("{} cannot be locked, creators are not kept apart: {e}", root.display());
-                return Ok(None);
-            }
-            Err(TryLockError::WouldBlock) if started.elapsed() > CREATION_TIMEOUT => {
-                let (session, store) = (Some(id.clone()), root.display().to_string());
-                return Err(Error::StoreBusy { session, store, holder: writer_of(root, 0..u64::MAX), source: None });
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
-        }
     }
 }

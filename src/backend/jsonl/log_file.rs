@@ -2,7 +2,8 @@
 //!
 //! When the system fails to write what it holds of a file, it says so once, at the next sync, and counts it as written
 //! from then on: the sync after that succeeds, and nothing has reached the disk. So after a failure all that is not known
-//! to survive is written once more before the file is synced again.
+//! to survive is written once more before the file is synced again, and so it is where the file was closed meanwhile and
+//! the system may have had nobody to tell.
 
 use std::io;
 use std::ops::Range;
@@ -32,7 +33,7 @@ pub(super) struct LogFile {
 
 /// What is known of the content, and what is needed to change it.
 struct Content {
-    /// Opened when it is first needed, and kept: one that is opened later may not be told of a failure.
+    /// Opened when it is first needed, and kept, unless very many are: one that is opened later may not be told of a failure.
     file: Option<Arc<dyn DiskFile>>,
     /// What keeps others off, as long as a lease of this store lives.
     lock: Option<Lock>,
@@ -44,6 +45,8 @@ struct Content {
     lowest: u64,
     /// Whether a sync has failed, so that the next one proves nothing of what it did not write.
     is_doubtful: bool,
+    /// Whether it was closed before all of it was synced, so that the system may have had nobody to tell of a failure.
+    was_closed: bool,
     /// How often something was cut off, and up to which of these cuts they are known to survive.
     cuts: u64,
     durable_cuts: u64,
@@ -96,6 +99,7 @@ impl LogFile {
             durable,
             lowest: u64::MAX,
             is_doubtful: false,
+            was_closed: false,
             cuts: 0,
             durable_cuts: 0,
         };
@@ -137,11 +141,12 @@ impl LogFile {
         self.content().lock = None;
     }
 
-    /// Closes a file that no lease needs: it is opened again to be synced.
+    /// Closes a file that no lease needs: it is opened again to be synced, and what is not known to survive is written again
+    /// then.
     pub(super) fn close_unless_leased(&self) {
         let mut content = self.content();
-        if content.lock.is_none() {
-            content.file = None;
+        if content.lock.is_none() && content.file.take().is_some() {
+            content.was_closed |= content.durable < content.end;
         }
     }
 
@@ -239,7 +244,7 @@ impl LogFile {
         let file = self.open(disk)?;
         let (end, cuts) = {
             let mut content = self.content();
-            if content.is_doubtful {
+            if content.is_doubtful || content.was_closed {
                 self.write_again(disk, &mut content, &*file)?;
             }
             content.lowest = u64::MAX;
@@ -252,6 +257,7 @@ impl LogFile {
                 content.durable = content.durable.max(end.min(content.lowest));
                 content.durable_cuts = cuts;
                 content.is_doubtful = false;
+                content.was_closed = false;
             }
             Err(_) => content.is_doubtful = true,
         }
@@ -273,6 +279,8 @@ impl LogFile {
                 Taken::Locked(lock) => Some(lock),
                 // Removed meanwhile.
                 Taken::Absent => return Ok(()),
+                // No sync is known to have failed, and that of who writes it now is for all of it.
+                Taken::Held(_) if !content.is_doubtful => return Ok(()),
                 Taken::Held(holder) => {
                     return Err(io::Error::other(format!("an earlier sync failed, and {holder} writes it now")));
                 }
@@ -283,7 +291,7 @@ impl LogFile {
         let is_whole = scan(file, stat.size, &self.id, self.place.generation, 0)?
             .is_ok_and(|log| log.damage.is_none() && log.end >= end);
         if !is_whole {
-            let reason = "an earlier sync failed, and what it should have written is gone from memory too";
+            let reason = "it did not reach the disk, and is gone from memory too";
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         let mut piece = vec![0; PIECE];

@@ -18,6 +18,7 @@ mod log_file;
 mod memo;
 mod owner;
 mod removal;
+mod root_lock;
 mod rows;
 mod scan;
 mod stored_log;

@@ -2,6 +2,8 @@
 //! [`Storage`] below and nothing else.
 
 mod claims;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+mod file_lock;
 mod handle;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod lock_table;
@@ -11,11 +13,17 @@ mod record;
 mod storage;
 mod store;
 
+#[cfg(feature = "jsonl")]
+pub(crate) use file_lock::LockFile;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+pub(crate) use file_lock::{Alone, LOOKERS_TIMEOUT, holder_of, lock_alone, record_of_locked};
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) use lock_table::writer_of;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) use process::Process;
+#[cfg(feature = "jsonl")]
+pub(crate) use record::MAX_RECORD;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
-pub(crate) use record::{MAX_RECORD, may_be_of_holder, read_record, write_record};
+pub(crate) use record::write_record;
 pub(crate) use storage::{Listed, Slice, Storage, Stored};
 pub(crate) use store::{Runtime, store_over_runtime};

@@ -1,7 +1,7 @@
 //! A backup: the whole store as it is at one moment, in another file.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -9,21 +9,21 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::super::report::BackupReport;
 use super::connections::Reading;
+use super::draft::Draft;
 use super::failure::Context;
 use super::journal::Journal;
-use super::side_files::beside;
+use super::side_files::{beside, side_files};
 use super::visit::Visitor;
 use super::{Database, SqliteStore, absolute, connection, file_system, schema};
 use crate::private;
 use crate::seam::{Error, Result};
 
-/// What SQLite puts beside a database, by the end of its name.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
-
 impl SqliteStore {
     /// Writes the whole store, as it is at one moment, into a new file, while it is being read and written: a store of
     /// its own, with the same identity, so that each session has the revision that it had. The file has its name only
-    /// when it is whole, was checked and survives a loss of power.
+    /// when it is whole, was checked and survives a loss of power. Until then it is `.sessions-*.new` in the same folder; what
+    /// is left of that by a process that was killed is removed by the next backup beside it, or the next store that is made
+    /// or first written there.
     ///
     /// While it is made, the WAL of the store can grow: a read transaction is held from the start to the end. It is as
     /// large as what the store holds, without the room that removed sessions left.
@@ -44,16 +44,15 @@ impl SqliteStore {
         let journal = database.journal()?;
         file_system::remote_wal(&to, Some(journal), &target)?;
 
-        // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file. Its
-        // mode is that of a private file from the start.
-        let file = tempfile::Builder::new().prefix(".sessions-").suffix(".part").tempfile_in(folder);
-        let draft = Draft::of(file.map_err(|e| target.io("making", e))?.into_temp_path());
+        let draft = Draft::beside(&to).map_err(|e| target.io("making", e))?;
         database.copy_into(draft.path(), &target)?;
         let report = database.check_copy(draft.path(), journal, &target)?;
         let written = File::options().write(true).open(draft.path()).and_then(|file| file.sync_all());
         written.map_err(|e| target.io("writing", e))?;
         refuse_taken(&to, &target)?;
-        draft.publish(&to, &target)?;
+        if !draft.publish(&to).map_err(|e| target.io("naming", e))? {
+            return Err(taken(&to));
+        }
         if let Err(e) = private::sync_folder(folder) {
             // A name that may be gone tomorrow is no backup.
             fs::remove_file(&to).map_err(|e| target.io("removing", e))?;
@@ -169,8 +168,7 @@ fn refuse_parts(database: &Database, to: &Path, folder: &Path) -> Result<()> {
     let Some(name) = to.file_name() else { return Err(refused(to, "it names no file")) };
     // As the store's own path is, so that one file has one name.
     let to = folder.canonicalize().map_err(|e| Context::store(to).io("finding the folder of", e))?.join(name);
-    let parts = |path: &Path| BESIDE.map(|end| beside(path, end));
-    let is_part = |path: &Path, of: &Path| path == of || parts(of).iter().any(|part| part == path);
+    let is_part = |path: &Path, of: &Path| path == of || side_files(of).iter().any(|part| part == path);
     if is_part(&to, &database.path) || is_part(&database.path, &to) || to.starts_with(beside(&database.path, "-locks"))
     {
         return Err(refused(&to, "it is a part of the store itself; name another file"));
@@ -208,46 +206,4 @@ fn taken(to: &Path) -> Error {
 
 fn refused(to: &Path, reason: &str) -> Error {
     Error::InvalidArgument { session: None, reason: format!("{} cannot be the backup: {reason}", to.display()) }
-}
-
-/// The backup under a name that nobody looks for, gone with this value unless it is published, and what SQLite put beside
-/// it in any case.
-struct Draft {
-    name: PathBuf,
-    path: Option<tempfile::TempPath>,
-}
-
-impl Draft {
-    fn of(path: tempfile::TempPath) -> Self {
-        Self { name: path.to_path_buf(), path: Some(path) }
-    }
-
-    fn path(&self) -> &Path {
-        &self.name
-    }
-
-    /// Gives it its name, which must be free.
-    fn publish(mut self, to: &Path, target: &Context<'_>) -> Result<()> {
-        let Some(path) = self.path.take() else { return Ok(()) };
-        match path.persist_noclobber(to) {
-            Ok(()) => Ok(()),
-            Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => Err(taken(to)),
-            Err(failed) => Err(target.io("naming", failed.error)),
-        }
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        for part in BESIDE.map(|end| beside(&self.name, end)) {
-            match fs::remove_file(&part) {
-                Ok(()) => {}
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-                Err(e) => log::warn!("{} stays: {e}", part.display()),
-            }
-        }
-        if let Some(Err(e)) = self.path.take().map(tempfile::TempPath::close) {
-            log::warn!("what there is of a backup stays: {e}");
-        }
-    }
 }

@@ -158,7 +158,7 @@ fn materialize<'c>(
         row.insert(transaction).map_err(failed)?;
         let key = SessionKey::new(row.number, incarnation, header);
         // Before others can see the session.
-        let lease = locks.take(key.number, id, context)?.with_fence(row.fence);
+        let lease = locks.take_in_transaction(key.number, id, context)?.with_fence(row.fence);
         let types = batch::store(transaction, &key, &mut row, events).map_err(failed)?;
         let noted = Some((key.clone(), types));
         Ok(Made { noted, ..Made::new(Done::Stored(key, lease)) })
@@ -220,7 +220,7 @@ fn remove<'c>(
             .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
             .optional()
             .map_err(|e| context.sqlite(e))?;
-        number.map(|number: i64| Ok((number, locks.take(number, id, context)?))).transpose()
+        number.map(|number: i64| Ok((number, locks.take_in_transaction(number, id, context)?))).transpose()
     };
     if let Some(revision) = only {
         let told = reader::stat(transaction, id, &Vocabulary::default(), context).map_err(Halt::Refused)?;

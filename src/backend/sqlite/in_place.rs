@@ -13,7 +13,7 @@ use super::schema::APPLICATION_ID;
 use super::uri::{Mode, open_read_only};
 use crate::seam::Result;
 
-/// No two changes of a file bear the same time that are further apart.
+/// The coarsest step of file times that is assumed: changes further apart get different times.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long it takes SQLite at most to copy a WAL into a file that was cut before.
@@ -92,7 +92,7 @@ struct Lineage {
 }
 
 /// What a look at a file tells.
-enum Told {
+enum LookedAt {
     Lineage(Lineage),
     /// Pages are on their way into it.
     Nothing,
@@ -167,17 +167,17 @@ fn goes_on(seen: &mut Option<Seen>, stamp: Stamp, path: &Path) -> bool {
     let started = Instant::now();
     let mut tries = 0;
     loop {
-        let told = Told::of(path);
-        let patience = match told {
-            Told::Lineage(lineage) if seen.as_ref().is_none_or(|seen| lineage.continues(&seen.lineage)) => {
+        let found = LookedAt::of(path);
+        let patience = match found {
+            LookedAt::Lineage(lineage) if seen.as_ref().is_none_or(|seen| lineage.continues(&seen.lineage)) => {
                 *seen = Some(Seen { stamp, lineage });
                 return true;
             }
-            Told::Nothing if !has_shrunk => return true,
+            LookedAt::Nothing if !has_shrunk => return true,
             // That it has more pages than it has room for lasts as long as it takes to copy them.
-            Told::Nothing => COPYING,
+            LookedAt::Nothing => COPYING,
             // Looked at twice: a page may have been written while it was read.
-            Told::Lineage(_) | Told::NoStore => Duration::ZERO,
+            LookedAt::Lineage(_) | LookedAt::NoStore => Duration::ZERO,
         };
         if tries > 0 && started.elapsed() >= patience {
             return false;
@@ -193,7 +193,7 @@ impl Lineage {
     }
 }
 
-impl Told {
+impl LookedAt {
     fn of(path: &Path) -> Self {
         let look = || {
             let connection = open_read_only(path, Mode::Immutable)?;

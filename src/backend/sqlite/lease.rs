@@ -1,14 +1,16 @@
 //! [`Lease`]: the ownership of a session, as a lock that the kernel holds for a process and drops with it.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::super::runtime::{MAX_RECORD, Process, may_be_of_holder, read_record, write_record, writer_of};
+use super::super::runtime::{
+    Alone, LOOKERS_TIMEOUT, Process, holder_of, lock_alone, record_of_locked, write_record, writer_of,
+};
 use super::failure::Context;
-use super::patience::pause;
+use super::side_files::beside;
 use crate::log::SessionId;
 use crate::private;
 use crate::seam::{Error, Holder, Result};
@@ -16,9 +18,8 @@ use crate::seam::{Error, Holder, Result};
 /// How often a lock file is made again because its last holder removed it while it was being locked.
 const TRIES: usize = 100;
 
-/// How often a lock that only those hold who ask for its owner is tried again, and how long a new owner may take to say
-/// who it is, in tries of a millisecond at most.
-const PATIENCE: u32 = 50;
+/// How long to wait, with the lock for writing held, for those who only ask for an owner: nobody else can write meanwhile.
+const BRIEFLY: Duration = Duration::from_millis(20);
 
 /// The ownership of a session. A database in memory, which has one store only, needs no lock.
 pub(super) struct Lease {
@@ -47,9 +48,7 @@ pub(super) struct Locks {
 
 impl Locks {
     pub(super) fn beside(database: &Path) -> Self {
-        let mut folder = OsString::from(database);
-        folder.push("-locks");
-        Self { folder: Some(folder.into()) }
+        Self { folder: Some(beside(database, "-locks")) }
     }
 
     pub(super) fn none() -> Self {
@@ -66,19 +65,33 @@ impl Locks {
 
     /// Takes the session with this number, or tells who has it. Its fence is still to be set.
     pub(super) fn take(&self, number: i64, id: &SessionId, context: &Context<'_>) -> Result<Lease> {
+        self.take_within(LOOKERS_TIMEOUT, number, id, context)
+    }
+
+    /// [`Locks::take`] in a transaction that writes, which waits for nobody for long.
+    pub(super) fn take_in_transaction(&self, number: i64, id: &SessionId, context: &Context<'_>) -> Result<Lease> {
+        self.take_within(BRIEFLY, number, id, context)
+    }
+
+    fn take_within(&self, patience: Duration, number: i64, id: &SessionId, context: &Context<'_>) -> Result<Lease> {
         let Some(folder) = &self.folder else { return Ok(Lease { fence: 0, _lock: None }) };
         let path = Self::path(folder, number);
+        let busy = |holder| {
+            let (session, store) = (Some(id.clone()), folder.display().to_string());
+            Error::StoreBusy { session, store, holder, source: None }
+        };
         for _ in 0..TRIES {
             private::create_folder(folder).map_err(|e| context.io("making the folder for locks of", e))?;
-            let mut file = match private::file().open(&path) {
+            let file = match private::file().open(&path) {
                 Ok(file) => file,
                 // The last holder of another session removed the folder.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 Err(e) => return Err(context.io("opening a lock of", e)),
             };
-            let locked = lock(&mut file).map_err(|e| context.io("locking a session of", e))?;
-            if let Some(holder) = locked {
-                return Err(Error::AlreadyOwned { session: id.clone(), holder });
+            match lock_alone(&file, patience).map_err(|e| context.io("locking a session of", e))? {
+                Alone::Locked => {}
+                Alone::Held(holder) => return Err(Error::AlreadyOwned { session: id.clone(), holder }),
+                Alone::Busy => return Err(busy(None)),
             }
             // Only a file that is in its place becomes a lock, which is removed when it is given up: another one's never is.
             if is_in_place(&file, &path).map_err(|e| context.io("looking at a lock of", e))? {
@@ -87,8 +100,7 @@ impl Locks {
                 return Ok(Lease { fence: 0, _lock: Some(lock) });
             }
         }
-        let (session, store) = (Some(id.clone()), folder.display().to_string());
-        Err(Error::StoreBusy { session, store, holder: writer_of(&path, 0..u64::MAX), source: None })
+        Err(busy(writer_of(&path, 0..u64::MAX)))
     }
 
     /// The numbers of the sessions that may have an owner.
@@ -113,50 +125,21 @@ impl Locks {
     /// Who has the session with this number, in whatever process. A file that a killed writer left locks nothing.
     pub(super) fn owner(&self, number: i64) -> std::io::Result<Option<Holder>> {
         let Some(folder) = &self.folder else { return Ok(None) };
-        let mut file = match File::open(Self::path(folder, number)) {
-            Ok(file) => file,
-            Err(e) if is_hidden(&e) => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        match file.try_lock_shared() {
-            Ok(()) => file.unlock().map(|()| None),
-            Err(TryLockError::WouldBlock) => Ok(Some(holder(&mut file))),
-            Err(TryLockError::Error(e)) => Err(e),
+        match File::open(Self::path(folder, number)) {
+            Ok(file) => Ok(record_of_locked(&file)?.map(|record| holder_of(&record))),
+            Err(e) if is_hidden(&e) => Ok(None),
+            Err(e) => Err(e),
         }
     }
 }
 
-/// Whether a lock is absent, or none of this user's business.
+/// Whether the lock file is absent, or this user may not read it.
 fn is_hidden(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
 }
 
-/// Locks a file, or tells who has. Those who only ask for the owner share the lock for a moment, which is no reason to be
-/// refused.
-fn lock(file: &mut File) -> std::io::Result<Option<Holder>> {
-    for tries in 0..PATIENCE {
-        match file.try_lock() {
-            Ok(()) => return Ok(None),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(e)) => return Err(e),
-        }
-        match file.try_lock_shared() {
-            Ok(()) => file.unlock()?,
-            Err(TryLockError::WouldBlock) => {
-                let holder = holder(file);
-                if may_be_of_holder(&holder) || tries + 1 == PATIENCE {
-                    return Ok(Some(holder));
-                }
-            }
-            Err(TryLockError::Error(e)) => return Err(e),
-        }
-        pause(tries);
-    }
-    Ok(Some(Holder::unknown()))
-}
-
 /// Whether a file that was locked is still the one that others find.
-fn is_in_place(file: &File, path: &Path) -> std::io::Result<bool> {
+pub(super) fn is_in_place(file: &File, path: &Path) -> std::io::Result<bool> {
     match fs::metadata(path) {
         Ok(found) => is_same(&found, &file.metadata()?),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
@@ -168,7 +151,10 @@ impl Lock {
     /// The lock is what counts: a disk that is full must not keep a writer from waiting for room.
     fn leave_record(&self) {
         let record = write_record(&Holder::this_process());
-        let written = (&self.file).write_all(record.as_bytes()).and_then(|()| self.file.set_len(record.len() as u64));
+        let mut file = &self.file;
+        // It may have been read before, to see who had it.
+        let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(record.as_bytes()));
+        let written = written.and_then(|()| file.set_len(record.len() as u64));
         if let Err(e) = written {
             log::debug!("{}: the holder could not be noted: {e}", self.path.display());
         }
@@ -208,15 +194,6 @@ pub(super) fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> std::io::Result<boo
 #[cfg(not(unix))]
 pub(super) fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> std::io::Result<bool> {
     Ok(true)
-}
-
-fn holder(file: &mut File) -> Holder {
-    let mut record = Vec::with_capacity(MAX_RECORD);
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(MAX_RECORD as u64).read_to_end(&mut record));
-    if let Err(e) = read {
-        log::debug!("the holder of a lock could not be read: {e}");
-    }
-    read_record(&record)
 }
 
 #[cfg(all(test, unix))]

@@ -10,6 +10,7 @@ mod connections;
 mod counter;
 mod creation;
 mod database;
+mod draft;
 mod failure;
 mod file_system;
 mod in_place;
@@ -48,6 +49,8 @@ use self::look::Look;
 pub use self::options::SqliteOptions;
 pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
 pub(crate) use self::schema::DSH_APPLICATION_ID;
+#[cfg(feature = "cli")]
+pub(crate) use self::side_files::side_files;
 pub(crate) use self::uri::{Mode, open_read_only};
 use self::visit::Visit;
 use self::writer::Writer;
@@ -57,9 +60,11 @@ use crate::seam::Result;
 /// A store in one SQLite file, which `sqlite3` and any other program can read while it is in use.
 ///
 /// The file is in WAL mode: `-wal` and `-shm` stand beside it while it is open. [`SqliteOptions::journal`] chooses rollback
-/// mode, in which `-journal` stands there while a commit is written. A folder `-locks` is there while sessions are being
-/// written. New files have mode 0600, new folders
-/// 0700. [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the exported text. An event may take up to
+/// mode, in which `-journal` stands there while a commit is written. A folder `-locks` is there while the store is open for
+/// writing, with a file for each session that is being written, and `queue`, which processes that commit line up at. New
+/// files have mode 0600, new folders 0700.
+///
+/// [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the exported text. An event may take up to
 /// [`SqliteOptions::max_event_bytes`]; a session holds at most 2^32 events.
 ///
 /// The views of the schema (`session_events`, `session_turns`, `session_tool_calls`, `session_messages`,
@@ -101,9 +106,9 @@ use crate::seam::Result;
 /// # Processes that fork
 ///
 /// A forked process has no part in what its parent opened: calls are `InvalidArgument`, and to drop it changes nothing of the
-/// parent's. It may open the store anew, unless another thread was using the store when the process was forked: then that is
-/// refused, and now and then never returns, as whatever meets what that thread had locked at the moment. Fork before there are
-/// threads, or start a program instead.
+/// parent's. It may open the store again, unless another thread of the parent was using the store during the fork. Opening
+/// is then refused or, rarely, blocks forever on a lock that thread held. Fork before there are threads, or start a program
+/// instead.
 pub struct SqliteStore {
     runtime: Runtime<Database>,
 }

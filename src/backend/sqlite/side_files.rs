@@ -51,6 +51,11 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// What SQLite puts beside a database.
+pub(crate) fn side_files(database: &Path) -> [PathBuf; 3] {
+    ["-wal", "-shm", "-journal"].map(|suffix| beside(database, suffix))
+}
+
 impl SideFiles {
     pub(super) fn of(database: &Path) -> io::Result<Self> {
         let (wal, journal) = (beside(database, "-wal"), beside(database, "-journal"));

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::lease::Locks;
+use super::lease::{Locks, is_in_place};
 use super::patience::pause;
 use crate::private;
 
@@ -72,7 +72,7 @@ impl Turnstile {
                 tries += 1;
             }
             // One that was removed meanwhile is nobody's queue any more.
-            if is_named(&file)? {
+            if is_in_place(&file, &folder.join(NAME))? {
                 self.file = Some(file);
                 return Ok(true);
             }
@@ -93,8 +93,9 @@ impl Drop for Turnstile {
     /// Leaves nothing behind, unless others use it.
     fn drop(&mut self) {
         let (Some(folder), Some(file)) = (&self.folder, &self.file) else { return };
-        if file.try_lock().is_ok() && is_named(file).unwrap_or(false) {
-            let removed = fs::remove_file(folder.join(NAME)).and_then(|()| fs::remove_dir(folder));
+        let path = folder.join(NAME);
+        if file.try_lock().is_ok() && is_in_place(file, &path).unwrap_or(false) {
+            let removed = fs::remove_file(&path).and_then(|()| fs::remove_dir(folder));
             if let Err(e) = removed {
                 log::trace!("{}: the folder stays: {e}", folder.display());
             }
@@ -103,16 +104,4 @@ impl Drop for Turnstile {
             log::warn!("leaving the queue of writers: {e}");
         }
     }
-}
-
-#[cfg(unix)]
-fn is_named(file: &File) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    Ok(file.metadata()?.nlink() > 0)
-}
-
-/// Elsewhere a file that is open cannot be removed.
-#[cfg(not(unix))]
-fn is_named(_: &File) -> io::Result<bool> {
-    Ok(true)
 }

@@ -78,8 +78,8 @@ impl Visit {
         let context = Context::store(path);
         let (journal, idle) = (Journal::Wal, Mutex::default());
         let visit = Self { path: path.to_owned(), busy_timeout, journal, store_id: String::new(), idle };
-        let store_id = visit.read(&context, |view| store_id(view, &context))?;
-        let journal = Look::at(path, None, busy_timeout)?.journal;
+        let look = |visitor: &Visitor, view: &Connection| Ok((visitor.journal(), store_id(view, &context)?));
+        let (journal, store_id) = visit.read_through(&context, look)?;
         Ok(Self { journal, store_id, ..visit })
     }
 
@@ -90,6 +90,10 @@ impl Visit {
 
     /// Runs `work` on one state of the database, more than once where that is written meanwhile.
     pub(super) fn read<T>(&self, context: &Context<'_>, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+        self.read_through(context, |_, view| work(view))
+    }
+
+    fn read_through<T>(&self, context: &Context<'_>, work: impl Fn(&Visitor, &Connection) -> Result<T>) -> Result<T> {
         for _ in 0..TRIES {
             let seen = Seen::of(&self.path, context)?;
             let visitor = match self.kept(&seen).map_or_else(|| self.connect(context), Ok) {
@@ -99,7 +103,7 @@ impl Visit {
                 Err(failed) => return Err(failed),
             };
             let view = visitor.connection.unchecked_transaction().map_err(|e| context.sqlite(e));
-            let done = view.and_then(|view| work(&view));
+            let done = view.and_then(|view| work(&visitor, &view));
             match visitor.way {
                 Way::Immutable if !visitor.is_unchanged(&self.path, context)? => continue,
                 // The files that its writer made are gone, or cannot be used.
@@ -171,6 +175,14 @@ impl Visitor {
         let mode = if way == Way::Immutable { Mode::Immutable } else { Mode::WithWal };
         let connection = open_reading(path, mode, busy_timeout).map_err(|e| context.sqlite(e))?;
         Ok(Self { connection, seen, way })
+    }
+
+    /// The mode of the database when this connection was opened.
+    fn journal(&self) -> Journal {
+        match self.way {
+            Way::Locked => Journal::Rollback,
+            Way::Immutable | Way::ThroughWal => Journal::Wal,
+        }
     }
 
     /// Whether nothing was written, as far as that counts, since this connection was opened.

@@ -311,3 +311,19 @@ fn a_disk_that_fails_for_a_while_loses_nothing_and_doubles_nothing() {
         }
     }
 }
+
+#[test]
+fn a_session_that_could_not_be_stored_leaves_no_folder_of_its_own() {
+    for durability in DURABILITIES {
+        for call in [Call::Create, Call::Link] {
+            let machine = Machine::with_folder(&root());
+            let store = open(&machine, Encoding::Zstd, durability).unwrap();
+            let handle = store.create(&header("s"), CreateOptions::default()).unwrap();
+            machine.fail(Fault { which: Which::Every(call), errno: ENOSPC, is_short: false });
+            assert_eq!(handle.append(&events("s", 0..3)).unwrap_err().kind(), ErrorKind::StorageFull);
+            assert_eq!(machine.read_dir(&root()).unwrap(), [], "{durability:?}, {call:?}");
+            machine.heal();
+            handle.append(&events("s", 0..3)).unwrap();
+        }
+    }
+}

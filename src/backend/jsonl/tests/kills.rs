@@ -63,6 +63,7 @@ impl Work {
 
 /// The process that is killed: it writes, and says what it was told. Nothing where this is another one.
 #[test]
+#[ignore = "run by other tests as a process of its own"]
 fn a_process_that_is_killed() {
     let Ok(work) = std::env::var(WORK) else { return };
     let work = Work::parse(&work);
@@ -114,7 +115,7 @@ struct Said {
 
 fn run_and_kill(work: &Work, said: &mut Said, after: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "backend::jsonl::tests::kills::a_process_that_is_killed", "--nocapture"])
+        .args(["--ignored", "--exact", "backend::jsonl::tests::kills::a_process_that_is_killed", "--nocapture"])
         .env(WORK, work.to_text())
         .stdout(Stdio::piped())
         .spawn()

@@ -158,6 +158,13 @@ impl Machine {
         }
     }
 
+    /// Lets the system fail to write what it holds of a file, with nobody to tell: it counts as written.
+    pub(super) fn lose_unwritten(&self, path: &Path) {
+        let mut state = self.state();
+        let node = state.find(path).unwrap();
+        state.count_as_written(node);
+    }
+
     /// Lets the system forget what it holds of a file and has not written: it reads back what is on the disk.
     pub(super) fn forget_unwritten(&self, path: &Path) {
         let mut state = self.state();

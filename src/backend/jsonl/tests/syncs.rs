@@ -266,6 +266,33 @@ fn writers_that_flush_at_the_same_time_are_each_told_the_truth() {
 }
 
 #[test]
+fn what_was_lost_while_its_file_was_closed_is_written_again() {
+    for encoding in ENCODINGS {
+        let machine = machine();
+        let store = open(&machine, encoding, Durability::OnFlush).unwrap();
+        for n in 0..70 {
+            let handle = create(&store, &format!("s{n:02}"));
+            handle.append(&events("s", 0..1)).unwrap();
+            handle.append(&events("s", 1..9)).unwrap();
+        }
+        let others = open(&machine, encoding, Durability::OnFlush).unwrap();
+        let theirs = writer(&others, "s01");
+        // Of the first ones the files are closed by now.
+        machine.lose_unwritten(&log_of("s00", encoding));
+        store.flush().unwrap();
+        theirs.flush().unwrap();
+        let after = open(&machine.after(Loss::All), encoding, Durability::OnFlush).unwrap();
+        for n in 0..70 {
+            let reader = after.open(&id(&format!("s{n:02}")), OpenOptions::read()).unwrap();
+            assert!(reader.read(SeqRange::ALL).unwrap() == events("s", 0..9), "{encoding:?} {n}");
+        }
+        machine.written();
+        store.flush().unwrap();
+        assert_eq!(machine.written(), 0, "once");
+    }
+}
+
+#[test]
 fn many_sessions_that_are_closed_and_not_flushed_keep_few_files_open() {
     let machine = machine();
     let store = open(&machine, Encoding::Raw, Durability::OnFlush).unwrap();

@@ -34,11 +34,11 @@ enum Step {
     End,
     /// One whose row or header cannot be read, which reading it tells.
     Damaged(i64),
-    Session(Box<Told>),
+    Session(Box<Recorded>),
 }
 
 /// What a store tells of a session, in one view.
-struct Told {
+struct Recorded {
     row: SessionRow,
     id: SessionId,
     key: SessionKey,
@@ -89,7 +89,7 @@ impl Database {
     }
 
     /// Counts the rows of a session, as many as were there when it was looked at.
-    fn count(&self, told: &Told) -> Result<Option<Counted>> {
+    fn count(&self, told: &Recorded) -> Result<Option<Counted>> {
         let context = self.context().session(&told.id);
         let mut counted = Counted::new(&told.row);
         // Where the counter itself is in doubt the rows tell how many there are: nobody adds any.
@@ -131,7 +131,7 @@ fn next(view: &Connection, behind: i64) -> rusqlite::Result<Step> {
     let same_activity =
         view.prepare_cached(SAME_ACTIVITY)?.query_row([row.activity as i64, number], |row| row.get(0)).optional()?;
     let types = noted_types(view, number)?;
-    Ok(Step::Session(Box::new(Told { row, id, key, is_sealed, types, behind, same_activity })))
+    Ok(Step::Session(Box::new(Recorded { row, id, key, is_sealed, types, behind, same_activity })))
 }
 
 fn noted_types(view: &Connection, number: i64) -> rusqlite::Result<Option<BTreeMap<String, u64>>> {
@@ -158,7 +158,7 @@ impl Counted {
     }
 
     /// Counts the next rows, of those before `end`; none where there are no more.
-    fn read_page(&mut self, view: &Connection, told: &Told, end: u64, context: &Context<'_>) -> Result<()> {
+    fn read_page(&mut self, view: &Connection, told: &Recorded, end: u64, context: &Context<'_>) -> Result<()> {
         if told.is_sealed {
             reader::session(view, &told.id, &told.key, context)?;
         }
@@ -190,7 +190,7 @@ impl Counted {
     }
 }
 
-impl Told {
+impl Recorded {
     /// What is told differently from what was counted.
     fn differences(&self, counted: &Counted) -> Vec<Fault> {
         let row = &self.row;

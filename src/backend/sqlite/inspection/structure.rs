@@ -1,11 +1,12 @@
 //! The file itself: pages, indexes, triggers and views, and what lies beside it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use rusqlite::{Connection, ErrorCode};
 
 use super::super::failure::Context;
+use super::super::side_files::beside;
 use super::super::{Database, schema};
 use crate::seam::{Fault, FaultKind, Result};
 
@@ -31,7 +32,6 @@ impl Database {
         schema::create(&mut fresh, &context)?;
         let expected = objects(&fresh).map_err(|e| context.sqlite(e))?;
         let stored = self.read(&context, |view| objects(view).map_err(|e| context.sqlite(e)))?;
-        let mut faults = Vec::new();
         for ((kind, name), sql) in &expected {
             let (what, advice) = match stored.get(&(kind.clone(), name.clone())) {
                 Some(same) if same == sql => continue,
@@ -45,10 +45,8 @@ impl Database {
             };
             let reason = format!("the {kind} {name} {what}{matters}");
             let advice = format!("{advice} with sqlite3, or {COPY}");
-            faults.push(Fault::new(FaultKind::Structure, reason, advice));
+            found(Fault::new(FaultKind::Structure, reason, advice));
         }
-        faults.sort_by(|a, b| a.reason.cmp(&b.reason));
-        faults.into_iter().for_each(found);
         Ok(())
     }
 
@@ -71,7 +69,7 @@ impl Database {
         let is_cut = problems.len() >= MOST_PROBLEMS;
         problems.into_iter().for_each(&mut *found);
         if is_cut {
-            let reason = format!("SQLite finds more than these {MOST_PROBLEMS} problems");
+            let reason = format!("SQLite was asked for {MOST_PROBLEMS} problems, and there may be more than these");
             found(Fault::new(FaultKind::Structure, reason, RECOVER));
         }
         Ok(())
@@ -93,9 +91,7 @@ impl Database {
         if self.is_in_memory() {
             return Ok(());
         }
-        let mut wal = self.path.as_os_str().to_owned();
-        wal.push("-wal");
-        let size = match fs::metadata(&wal) {
+        let size = match fs::metadata(beside(&self.path, "-wal")) {
             Ok(wal) => wal.len(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => 0,
             Err(e) => return Err(self.context().io("looking at the -wal of", e)),
@@ -111,7 +107,7 @@ impl Database {
 
 /// The triggers, views and indexes of a database, by kind and name, with their text but for its white space. Tables are
 /// not told: the text of one that was migrated is another.
-fn objects(connection: &Connection) -> rusqlite::Result<HashMap<(String, String), String>> {
+fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), String>> {
     let mut objects = connection.prepare(
         "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view', 'index') AND sql IS NOT NULL",
     )?;
