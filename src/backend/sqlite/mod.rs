@@ -64,7 +64,7 @@ use crate::seam::Result;
 /// writing, with a file for each session that is being written, and `queue`, which processes that commit line up at. New
 /// files have mode 0600, new folders 0700.
 ///
-/// [`Snapshot::size_bytes`] is the size of the exported text. An event may take up to
+/// [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the exported text. An event may take up to
 /// [`SqliteOptions::max_event_bytes`]; a session holds at most 2^32 events.
 ///
 /// The views of the schema (`session_events`, `session_turns`, `session_tool_calls`, `session_messages`,
