@@ -17,7 +17,7 @@ pub use report::BackupReport;
 #[cfg(feature = "sqlite")]
 pub use report::CompactReport;
 #[cfg(feature = "sqlite")]
-pub(crate) use sqlite::{DSH_APPLICATION_ID, Mode, SQLITE_APPLICATION_ID, open_read_only};
+pub(crate) use sqlite::{DSH_APPLICATION_ID, Mode, SQLITE_APPLICATION_ID, beside, open_read_only};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Journal, SqliteOptions, SqliteStore};
 #[cfg(feature = "cli")]

@@ -45,7 +45,7 @@ pub(super) struct Unfinished {
 }
 
 /// The name of a file beside a database.
-pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     name.into()

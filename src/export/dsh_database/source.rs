@@ -1,6 +1,5 @@
 //! [`Source`]: a database that is read without a trace.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 use tempfile::TempDir;
 
 use super::Schema;
-use crate::backend::{self, Mode, open_read_only};
+use crate::backend::{self, Mode, beside, open_read_only};
 use crate::export::ImportError;
 
 /// What SQLite keeps beside a database that holds changes of it.
@@ -148,12 +147,6 @@ fn copy(real: &Path, stamp: &Stamp) -> io::Result<TempDir> {
         ));
     }
     Ok(folder)
-}
-
-fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(end);
-    name.into()
 }
 
 /// The state of a database file and of those beside it.
