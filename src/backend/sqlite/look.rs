@@ -367,7 +367,13 @@ impl Store {
                 Ok(SessionRow::read(row).ok().and_then(|newest| i64::try_from(newest.activity).ok()))
             })
         };
-        let whole_activity = if version == schema::VERSION { newest().optional()?.flatten() } else { None };
+        let newest = if version == schema::VERSION { newest().optional() } else { Ok(None) };
+        let whole_activity = match newest {
+            Ok(newest) => newest.flatten(),
+            // A row that cannot be read proves nothing, and keeps nobody from the others.
+            Err(e) if is_one_of(&e, &[ErrorCode::DatabaseCorrupt]) => None,
+            Err(e) => return Err(e),
+        };
         let query = "SELECT store_id, flushes, max(removed_activity, ifnull((SELECT max(activity) FROM sessions), 0)) \
              FROM store";
         connection.query_row(query, [], |row| {
