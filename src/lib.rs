@@ -95,8 +95,9 @@ pub use crate::backend::{Encoding, JsonlOptions, JsonlStore};
 #[cfg(feature = "sqlite")]
 pub use crate::backend::{Journal, SqliteOptions, SqliteStore};
 pub use crate::log::{
-    InvalidJson, InvalidRecord, InvalidSessionId, Json, NotLossless, Origin, Seq, SessionEvent, SessionHeader,
-    SessionId, SurfaceOp, Vocabulary, payload, text,
+    FoldError, InvalidJson, InvalidRecord, InvalidSessionId, Json, MessageList, MessagePlan, Messages, ModelMessage,
+    NotLossless, Origin, Replacement, RequestContext, RequestHeader, Requests, Seq, SessionEvent, SessionHeader,
+    SessionId, Surface, SurfaceOp, SurfacePlan, Vocabulary, payload, text,
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListOrder,
