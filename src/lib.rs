@@ -40,6 +40,9 @@
 //! - **A turn that broke off is told and can be closed.** [`interrupted_turn_closers`] gives the events that a log lacks
 //!   when its process died within a turn; [`Invariants`] checks how events follow on one another. Both are pure: what to
 //!   append and what to refuse is up to the host.
+//! - **A host holds live sessions.** [`session`] keeps a log in memory, checks each event before it is a part of it, tells
+//!   observers, and stores it in the background in batches; [`Messages`] has what the model sees without reading the log
+//!   again.
 //! - **Nothing is removed** but by a call that says so: [`SessionPersistence::remove`] and, for what is old,
 //!   [`upkeep::prune`](upkeep::prune()). [`upkeep`] also checks a store as a whole, and saves what can be saved of a
 //!   damaged log.
@@ -86,6 +89,7 @@ mod paging;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod private;
 mod seam;
+pub mod session;
 pub mod upkeep;
 
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]

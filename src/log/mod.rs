@@ -39,6 +39,8 @@ pub use json::{InvalidJson, Json, NotLossless};
 pub use lifecycle::LifecycleState;
 pub use messages::{MessageList, MessagePlan, Messages};
 pub use model_message::ModelMessage;
+#[cfg(test)]
+pub(crate) use model_message::tests::PROJECTIONS;
 pub use model_request::{ModelRequest, RequestBasis, check_model_request};
 pub use repair::{MessageIdTemplate, OpenTurn, RepairTexts, interrupted_turn_closers};
 pub use request::{RequestContext, RequestHeader, Requests};
