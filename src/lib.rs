@@ -37,6 +37,12 @@
 //!   and triggers refuse every statement that would change one.
 //! - **Nothing is guessed.** A log of a newer program is refused by name and still listed and exported; a damaged one is
 //!   an error with its place, never a shorter log; a file that is no store is an error, never an empty list.
+//! - **A turn that broke off is told and can be closed.** [`interrupted_turn_closers`] gives the events that a log lacks
+//!   when its process died within a turn; [`Invariants`] checks how events follow on one another. Both are pure: what to
+//!   append and what to refuse is up to the host.
+//! - **A host holds live sessions.** [`session`] keeps a log in memory, checks each event before it is a part of it, tells
+//!   observers, and stores it in the background in batches; [`Messages`] has what the model sees without reading the log
+//!   again.
 //! - **Nothing is removed** but by a call that says so: [`SessionPersistence::remove`] and, for what is old,
 //!   [`upkeep::prune`](upkeep::prune()). [`upkeep`] also checks a store as a whole, and saves what can be saved of a
 //!   damaged log.
@@ -83,6 +89,7 @@ mod paging;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod private;
 mod seam;
+pub mod session;
 pub mod upkeep;
 
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
@@ -95,8 +102,11 @@ pub use crate::backend::{Encoding, JsonlOptions, JsonlStore};
 #[cfg(feature = "sqlite")]
 pub use crate::backend::{Journal, SqliteOptions, SqliteStore};
 pub use crate::log::{
-    InvalidJson, InvalidRecord, InvalidSessionId, Json, NotLossless, Origin, Seq, SessionEvent, SessionHeader,
-    SessionId, SurfaceOp, Vocabulary, payload, text,
+    FoldError, InvalidJson, InvalidRecord, InvalidSessionId, Invariants, Json, LifecycleState, MessageIdTemplate,
+    MessageList, MessagePlan, Messages, ModelMessage, ModelRequest, NotLossless, OpenTurn, Origin, RepairTexts,
+    Replacement, RequestBasis, RequestContext, RequestHeader, Requests, Rule, Seq, SessionEvent, SessionHeader,
+    SessionId, Surface, SurfaceOp, SurfacePlan, Violation, Vocabulary, check_model_request, interrupted_turn_closers,
+    payload, text,
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListOrder,

@@ -47,6 +47,7 @@ mod cases;
 mod fixture;
 mod sample;
 mod steps;
+mod watched;
 
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod append;
@@ -63,7 +64,11 @@ pub mod header;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod instance;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
+pub mod lifecycle;
+#[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod list;
+#[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
+pub mod live;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod open;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::envelope::Envelope;
+use super::envelope::{Envelope, Key};
 use super::{Json, NotLossless, Seq, text};
 
 /// The types that files of older formats use for rows that pack several events; never the type of one event.
@@ -186,6 +186,12 @@ impl SessionEvent {
     /// Whether it is marked `ignorable: true`.
     pub fn is_ignorable(&self) -> bool {
         self.rare.as_ref().is_some_and(|r| r.ignorable)
+    }
+
+    /// The same event, its line with its keys in another order than the usual one. `keys` are all that it has.
+    pub(super) fn in_key_order(mut self, keys: impl Into<Box<[Key]>>) -> Self {
+        self.rare_mut().envelope = Envelope::Ordered(keys.into());
+        self
     }
 
     /// How the line spells what the values do not tell: key order, white space, escapes.

@@ -65,6 +65,20 @@ const V3_TYPES: [&str; 56] = [
     "web/deepseek-search-llm-request",
 ];
 
+/// What format 3 calls otherwise than the formats before it, or has and they have not.
+const SINCE_V3: [&str; 3] = ["system/message", "tool/ptc-dispatch", "tool/ptc-dispatch-start"];
+
+/// What the formats before 3 have instead.
+const UNTIL_V2: [&str; 3] = ["assistant/chunk", "tool/code-dispatch", "tool/code-dispatch-start"];
+
+/// Whether a type is one of format `version` itself. Builds of the older formats knew different types of plugins; those
+/// are taken for known in all of them.
+pub(super) fn is_core(event_type: &str, version: u32) -> bool {
+    let is_old = version < CURRENT_VERSION;
+    (V3_TYPES.contains(&event_type) && !(is_old && SINCE_V3.contains(&event_type)))
+        || (is_old && UNTIL_V2.contains(&event_type))
+}
+
 /// The format version and the event types that a reader knows: fixed by the host's build when it opens a store, so that
 /// whether a log can be interpreted does not depend on what happens to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +132,18 @@ pub(super) fn shared_name(name: &str) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_format_has_its_own_core_types() {
+        for (event_type, old, new) in [
+            ("turn/start", true, true),
+            ("system/message", false, true),
+            ("assistant/chunk", true, false),
+            ("acme/pulse", false, false),
+        ] {
+            assert_eq!([0, 1, 2, 3].map(|v| is_core(event_type, v)), [old, old, old, new], "{event_type}");
+        }
+    }
 
     #[test]
     fn a_host_adds_types_of_its_own() {

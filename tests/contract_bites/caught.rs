@@ -1,30 +1,6 @@
 //! A store is caught that has one of these faults, by each of the cases beside it.
 
-use std::collections::BTreeSet;
-
-use session_persistence::contract::{self, CASES};
-
-use crate::fault::Fault;
-use crate::{Case, with_outcome};
-
-macro_rules! caught {
-    ($($name:ident: $fault:ident => { $($verb:ident { $($case:ident),* $(,)? })* })*) => {
-        $(
-            #[test]
-            fn $name() {
-                let cases: &[Case] = &[$($((stringify!($verb), stringify!($case), contract::$verb::$case)),*),*];
-                assert_eq!(with_outcome(false, Fault::$fault, cases), []);
-            }
-        )*
-
-        #[test]
-        fn every_case_catches_a_store() {
-            let caught = BTreeSet::from([$($($((stringify!($verb), stringify!($case))),*),*),*]);
-            let all: BTreeSet<_> = CASES.iter().map(|case| (case.verb, case.name)).collect();
-            assert_eq!(all.difference(&caught).collect::<Vec<_>>(), [] as [&(&str, &str); 0]);
-        }
-    };
-}
+use crate::caught;
 
 caught! {
     a_store_that_creates_what_exists: CreatesWhatExists => {
@@ -280,6 +256,7 @@ caught! {
         revision { a_revision_stays_while_nothing_happens }
     }
     a_store_that_counts_for_a_revision: CountsForARevision => {
+        remove { a_session_that_was_written_since_is_not_removed_at_an_earlier_revision }
         revision {
             removal_and_creation_anew_with_equal_events_change_the_revision,
             equal_logs_in_different_stores_have_different_revisions,

@@ -90,4 +90,10 @@ pub(crate) enum Fault {
     GivesTornTails,
     CutsTooMuch,
     DeniesItsCapabilities,
+    StoresNoBatch,
+    HoldsBatchesBack,
+    FailsToClose,
+    RepairsWhenReading,
+    MarksEveryOpening,
+    ForgetsWhatIsReplaced,
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use session_persistence::{
-    Access, Error, Json, OpenOptions, Result, SeqRange, SessionEvent, SessionHandle, SessionHeader, SessionId,
+    Access, Error, Json, OpenOptions, Result, Seq, SeqRange, SessionEvent, SessionHandle, SessionHeader, SessionId,
+    SurfaceOp,
 };
 
 use crate::fault::Fault;
@@ -17,11 +18,14 @@ pub(crate) struct BrokenHandle {
     store: Arc<Broken>,
     first_read: Mutex<Option<Vec<SessionEvent>>>,
     is_closed: AtomicBool,
+    /// What was acknowledged and is held back.
+    held: Mutex<Vec<SessionEvent>>,
 }
 
 impl BrokenHandle {
     pub(crate) fn new(good: Box<dyn SessionHandle>, store: Arc<Broken>) -> Self {
-        Self { good: Some(good), store, first_read: Mutex::default(), is_closed: AtomicBool::new(false) }
+        let (first_read, held) = (Mutex::default(), Mutex::default());
+        Self { good: Some(good), store, first_read, is_closed: AtomicBool::new(false), held }
     }
 
     fn good(&self) -> &dyn SessionHandle {
@@ -45,6 +49,21 @@ impl BrokenHandle {
             (Fault::ReadsAtMostAThousand, Ok(mut read)) => {
                 read.truncate(1000);
                 Ok(read)
+            }
+            (Fault::ForgetsWhatIsReplaced, Ok(read)) => {
+                let log = self.store.log(self.id())?;
+                let is_replaced = |seq: Seq| {
+                    log.iter().any(|event| match event.surface_op() {
+                        Some(SurfaceOp::Replace { start_seq, end_seq }) => (*start_seq..=*end_seq).contains(&seq),
+                        _ => false,
+                    })
+                };
+                read.into_iter()
+                    .map(|event| match is_replaced(event.seq()) {
+                        true => Ok(SessionEvent::of(event.event_type(), event.seq().get(), event.time(), &())?),
+                        false => Ok(event),
+                    })
+                    .collect()
             }
             (Fault::ReadsAndRevises, read) => {
                 self.store.revised.fetch_add(1, Ordering::SeqCst);
@@ -197,6 +216,14 @@ impl SessionHandle for BrokenHandle {
                 self.store.revised.fetch_add(1, Ordering::SeqCst);
                 return self.good().flush();
             }
+            Fault::StoresNoBatch if !events.is_empty() => {
+                let (operation, source) = ("appending".to_owned(), "no disk".into());
+                return Err(Error::Io { session: Some(session()), operation, source });
+            }
+            Fault::HoldsBatchesBack => {
+                lock(&self.held).extend_from_slice(events);
+                return Ok(());
+            }
             Fault::DropsTheLastOfABatch if !events.is_empty() => return self.append_good(&events[..events.len() - 1]),
             _ => {}
         }
@@ -204,6 +231,7 @@ impl SessionHandle for BrokenHandle {
     }
 
     fn flush(&self) -> Result<()> {
+        self.good().append(&std::mem::take(&mut *lock(&self.held)))?;
         match (self.store.fault, self.good().access()) {
             (Fault::FlushesNothing, Access::Write) => Ok(()),
             (Fault::IgnoresWritesOfReaders, Access::Read) => Ok(()),
@@ -220,6 +248,15 @@ impl SessionHandle for BrokenHandle {
             Fault::KeepsOwnershipWhenClosed => Ok(()),
             Fault::ClosesOnce if self.is_closed.swap(true, Ordering::SeqCst) => {
                 Err(Error::HandleClosed { session: self.id().clone(), operation: "close" })
+            }
+            Fault::HoldsBatchesBack => {
+                let held = self.good().append(&std::mem::take(&mut *lock(&self.held)));
+                self.good().close().and(held)
+            }
+            Fault::FailsToClose => {
+                self.good().close()?;
+                let reason = "it does not like to end".to_owned();
+                Err(Error::InvalidArgument { session: Some(self.id().clone()), reason })
             }
             Fault::StoresWhenClosing => {
                 // What is not open for writing has nothing to store.

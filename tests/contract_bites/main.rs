@@ -4,9 +4,11 @@
 mod caught;
 mod fault;
 mod handle;
+mod live;
 mod place;
 mod store;
 
+use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 
 use fault::Fault;
@@ -24,6 +26,31 @@ fn with_outcome(fails: bool, fault: Fault, cases: &[Case]) -> Vec<(&'static str,
     };
     let wanted = cases.iter().filter(|(verb, _, run)| has_failed(verb, *run) == fails);
     wanted.map(|(verb, name, _)| (*verb, *name)).collect()
+}
+
+/// A test for each fault, with the cases that catch it, and a list of all these cases.
+#[macro_export]
+macro_rules! caught {
+    ($($name:ident: $fault:ident => { $($verb:ident { $($case:ident),* $(,)? })* })*) => {
+        $(
+            #[test]
+            fn $name() {
+                let cases: &[$crate::Case] =
+                    &[$($((stringify!($verb), stringify!($case), session_persistence::contract::$verb::$case)),*),*];
+                assert_eq!($crate::with_outcome(false, $crate::fault::Fault::$fault, cases), []);
+            }
+        )*
+
+        /// The cases that catch a store.
+        pub(crate) const CATCHING: &[(&str, &str)] = &[$($($((stringify!($verb), stringify!($case))),*),*),*];
+    };
+}
+
+#[test]
+fn every_case_catches_a_store() {
+    let catching: BTreeSet<_> = caught::CATCHING.iter().chain(live::CATCHING).collect();
+    let all = CASES.iter().map(|case| (case.verb, case.name));
+    assert_eq!(all.filter(|case| !catching.contains(case)).collect::<Vec<_>>(), []);
 }
 
 #[test]

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use session_persistence::payload::EndSeed;
 use session_persistence::{
     CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page, Position,
-    Result, Revision, Seq, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence, SessionState,
-    Snapshot,
+    RepairTexts, Result, Revision, Seq, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence,
+    SessionState, Snapshot, interrupted_turn_closers,
 };
 
 use crate::fault::Fault;
@@ -85,6 +86,22 @@ impl Broken {
     /// The whole log, as it is stored.
     pub(crate) fn log(&self, id: &SessionId) -> Result<Vec<SessionEvent>> {
         self.good.open(id, OpenOptions::uninterpreted())?.read((..).into())
+    }
+
+    /// What nobody asked for.
+    fn write_when_opening(&self, id: &SessionId, options: OpenOptions) -> Result<()> {
+        let is_write = options == OpenOptions::write();
+        if !matches!((self.fault, is_write), (Fault::RepairsWhenReading, false) | (Fault::MarksEveryOpening, true)) {
+            return Ok(());
+        }
+        // Where it cannot be written there is nothing to repair or to mark.
+        let Ok(writer) = self.good.open(id, OpenOptions::write()) else { return Ok(()) };
+        let log = writer.read((..).into())?;
+        if is_write {
+            writer.append(&[SessionEvent::of("session/end-seed", log.len() as u64, 0, &EndSeed { inherited: false })?])
+        } else {
+            writer.append(&interrupted_turn_closers(&log, &RepairTexts::default())?)
+        }
     }
 
     fn has_marked(&self, id: &SessionId, event_type: &str) -> Result<bool> {
@@ -197,6 +214,7 @@ impl SessionPersistence for BrokenStore {
         if claimed {
             return Err(Error::AlreadyOwned { session: id.clone(), holder: Holder::new(0, "", 0) });
         }
+        self.0.write_when_opening(id, options)?;
         let opened = match self.0.fault {
             Fault::FoldsCase => self.0.good.open(&folded(id), options),
             Fault::SimplifiesIds => self.0.good.open(&simplified(id), options),
