@@ -113,15 +113,16 @@ impl Database {
     /// Makes a store of the copy, and checks that it is whole and that of this store.
     fn check_copy(&self, draft: &Path, journal: Journal, target: &Context<'_>) -> Result<BackupReport> {
         let failed = |e| target.sqlite(e);
-        let copy = connection::open(draft, self.busy_timeout).map_err(failed)?;
+        let mut copy = connection::open(draft, self.busy_timeout).map_err(failed)?;
         schema::check_connection(&copy, target)?;
         journal.set(&copy, Duration::ZERO, target)?;
-        let checked: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
-        if let Some(code) = unread(&checked) {
-            return Err(failed(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), Some(checked))));
-        }
-        if checked != "ok" {
-            return Err(self.unsound(format!("SQLite finds its copy malformed: {checked}")));
+        if problem(&copy).map_err(failed)?.is_some() {
+            // SQLite's check tells a page that could not be read as one that is malformed. A connection that remembers no page
+            // finds it again, or fails to read the file.
+            copy = connection::open(draft, self.busy_timeout).map_err(failed)?;
+            if let Some(problem) = problem(&copy).map_err(failed)? {
+                return Err(self.unsound(format!("SQLite finds its copy malformed: {problem}")));
+            }
         }
         let store_id = |connection: &Connection| -> rusqlite::Result<String> {
             connection.query_row("SELECT store_id FROM store", [], |row| row.get(0))
@@ -153,11 +154,10 @@ impl Database {
     }
 }
 
-/// The code of a failure that kept SQLite's check from looking at a page, which it tells among the problems.
-fn unread(problem: &str) -> Option<i32> {
-    let (_, code) = problem.rsplit_once("error code=")?;
-    let code: i32 = code.trim().parse().ok()?;
-    (code & 0xff == rusqlite::ffi::SQLITE_IOERR).then_some(code)
+/// The first problem that SQLite finds in the structure of a database.
+fn problem(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    Ok(Some(found).filter(|found| found != "ok"))
 }
 
 /// Refuses the files and folders that the store is made of, and names whose own side files would be those.
