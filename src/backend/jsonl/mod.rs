@@ -24,6 +24,7 @@ mod stored_log;
 #[cfg(test)]
 mod tests;
 mod unsynced;
+mod wholeness;
 mod window;
 #[cfg(test)]
 mod work;
