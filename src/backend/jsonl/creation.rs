@@ -10,6 +10,7 @@ use super::layout::{Encoding, Found, Generation, Place};
 use super::lease::Lease;
 use super::lock::{LOCK, Lock, lock_root, lock_session};
 use super::log_file::{LogFile, Tail};
+use super::log_lock::{LogLock, Owned};
 use super::memo::Known;
 use super::stored_log::Log;
 use super::writer::{Draft, batch, header_bytes, is_draft};
@@ -55,7 +56,9 @@ impl Files {
             None => root()?,
         };
         self.check_free(id)?;
+        // Before anybody can find it. Nobody else has it.
         let written = draft.file();
+        let log_lock = LogLock::take(written.clone(), &path).map_err(|e| context.writing(draft.path(), e))?;
         match draft.publish(&path) {
             Ok(true) => drop(root),
             Ok(false) => return Err(Error::AlreadyExists { session: id.clone() }),
@@ -67,8 +70,11 @@ impl Files {
             self.unpublish(&path, id);
             return Err(failed);
         }
-        let Some(lock) = new.keep() else { return Err(Error::OwnershipLost { session: id.clone() }) };
+        let (Some(log_lock), Some(lock)) = (log_lock, new.keep()) else {
+            return Err(Error::OwnershipLost { session: id.clone() });
+        };
         lock.note_stored(true);
+        let owned = Owned { log: log_lock, folder: lock };
         *guard(&self.encoding) = Some(generation.encoding);
         guard(&self.folders).insert(id.clone(), folder.clone());
 
@@ -80,7 +86,7 @@ impl Files {
         // The content was synced before it was published.
         let end = bytes.len() as u64;
         let writes = LogFile::new(place.clone(), identity, id.clone(), Some(written), end);
-        let lease = Lease::new(self.disk.clone(), writes.into(), lock, slot, Tail::found(end, 0));
+        let lease = Lease::new(self.disk.clone(), writes.into(), owned, slot, Tail::found(end, 0));
         Ok((Key(Arc::new(Opened { place, path, file, identity })), lease))
     }
 

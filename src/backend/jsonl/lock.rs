@@ -293,7 +293,7 @@ fn read_all(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
     Ok(record[..length].to_vec())
 }
 
-fn read_holder(file: &dyn DiskFile) -> Holder {
+pub(super) fn read_holder(file: &dyn DiskFile) -> Holder {
     let record = read_all(file).unwrap_or_else(|e| {
         log::debug!("the holder of a lock could not be read: {e}");
         Vec::new()

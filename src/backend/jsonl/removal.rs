@@ -1,11 +1,13 @@
 //! Removing a session, whole or not at all.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::failure::Damage;
 use super::files::{Files, guard};
 use super::layout::{Found, Generation, Place, one_of};
 use super::lock::{LOCK, Lock, lock_session};
+use super::log_lock::{LogLock, Owned, own};
 use super::writer::is_draft;
 use crate::log::SessionId;
 use crate::seam::Result;
@@ -25,7 +27,7 @@ impl Files {
         if !self.is_its_own(&folder, id)? {
             return Ok(false);
         }
-        let Some(lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(false) };
+        let Some((lock, _log)) = self.take_for_removal(&folder, id)? else { return Ok(false) };
         let generations = self.layout.generations(&folder).map_err(|e| context.reading(&folder, e))?;
         let Some((newest, older)) = generations.split_last() else { return Ok(false) };
         let unlink = |generation: &Generation| {
@@ -52,6 +54,22 @@ impl Files {
         self.unsynced.add_folder(folder.parent().unwrap_or(self.layout.root()));
         self.remove_folder(&folder, &lock);
         Ok(true)
+    }
+
+    /// Locks a session as its writer does: the folder, and the log that it holds.
+    fn take_for_removal(&self, folder: &Path, id: &SessionId) -> Result<Option<(Lock, Option<LogLock>)>> {
+        let context = self.context(id);
+        let generations = self.layout.generations(folder).map_err(|e| context.reading(folder, e))?;
+        let newest = generations.last().map(|newest| folder.join(newest.file_name()));
+        // What cannot be opened has no writer, and can be removed all the same.
+        let opened = newest.and_then(|path| self.disk.open(&path).ok().map(|file| (Arc::from(file), path)));
+        match opened {
+            Some((file, path)) => {
+                let owned = own(&*self.disk, &file, &path, id, &context)?;
+                Ok(owned.map(|Owned { log, folder }| (folder, Some(log))))
+            }
+            None => Ok(lock_session(&*self.disk, folder, id, &context)?.map(|lock| (lock, None))),
+        }
     }
 
     /// Removes the folder of a session that is gone; what is none of ours in it keeps it.
