@@ -121,6 +121,59 @@ fn an_append_goes_by_the_real_end_of_the_file() {
 }
 
 #[test]
+fn a_flush_of_a_log_that_is_gone_says_what_happened_and_other_sessions_are_flushed() {
+    type Harm = fn(&Place);
+    let harms: [(&str, Harm); 4] = [
+        ("removed", |place| std::fs::remove_file(place.log("s")).unwrap()),
+        ("removed", |place| std::fs::remove_dir_all(place.session("s")).unwrap()),
+        ("cut to", |place| {
+            std::fs::File::options().write(true).open(place.log("s")).unwrap().set_len(20).unwrap();
+        }),
+        ("in its place", |place| {
+            let copy = place.root().join("copy");
+            std::fs::copy(place.log("s"), &copy).unwrap();
+            std::fs::rename(copy, place.log("s")).unwrap();
+        }),
+    ];
+    for encoding in ENCODINGS {
+        for (what, harm) in harms {
+            for is_flushed in [false, true] {
+                let place = Place::new(encoding);
+                let at = place.open();
+                store(&at, "s", &[&events(0..2)]);
+                store(&at, "other", &[&events(0..2)]);
+                let (handle, other) = (writer(&at, "s"), writer(&at, "other"));
+                handle.append(&events(2..3)).unwrap();
+                other.append(&events(2..3)).unwrap();
+                if is_flushed {
+                    at.flush().unwrap();
+                }
+                harm(&place);
+                for refused in [handle.flush().unwrap_err(), at.flush().unwrap_err(), handle.flush().unwrap_err()] {
+                    assert_eq!(refused.kind(), ErrorKind::Io, "{what}: {refused:?}");
+                    assert_eq!(refused.session(), Some(&id("s")), "{what}: {refused:?}");
+                    let cause = std::error::Error::source(&refused).unwrap().to_string();
+                    assert!(cause.contains(what) && cause.contains("restore"), "{what}: {cause}");
+                }
+                if let Some(told) = at.stat(&id("s")).ok().flatten() {
+                    assert_eq!(told.last_failure.map(|failure| failure.operation), Some("flush"), "{what}");
+                }
+                other.flush().unwrap();
+                other.close().unwrap();
+                drop(handle);
+                at.flush().unwrap();
+            }
+        }
+        let place = Place::new(encoding);
+        let at = place.open();
+        store(&at, "s", &[&events(0..2)]);
+        writer(&at, "s").append(&events(2..3)).unwrap();
+        assert!(at.remove(&id("s")).unwrap());
+        at.flush().unwrap();
+    }
+}
+
+#[test]
 fn a_reader_of_a_removed_session_never_reads_its_successor() {
     for encoding in ENCODINGS {
         let place = Place::new(encoding);

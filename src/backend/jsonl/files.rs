@@ -307,6 +307,14 @@ impl Storage for Files {
         Error::collect(failures.into_iter().map(|(path, e)| context.writing(&path, e)).collect())
     }
 
+    fn check_stands(&self, id: &SessionId, lease: &Lease) -> Result<()> {
+        let path = &lease.log.path;
+        lease
+            .log
+            .check_stands(&*self.disk)
+            .map_err(|e| self.context(id).io(format!("flushing {}", path.display()), e.into()))
+    }
+
     fn inspect(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
         self.inspect_folders(found)
     }

@@ -233,6 +233,24 @@ impl LogFile {
         }
     }
 
+    /// Checks that the log still stands where it was written, with all that was acknowledged. Nobody else may change it as
+    /// long as it is leased, and a sync of the open file knows nothing of its name.
+    pub(super) fn check_stands(&self, disk: &dyn Disk) -> io::Result<()> {
+        let end = self.content().end;
+        let advice = "what was acknowledged is not there any more: restore the session from a backup, or store what is still \
+                      known of it anew, under another id";
+        let gone = |what: String| Err(io::Error::other(format!("{what} while this store wrote it; {advice}")));
+        match disk.stat(&self.path) {
+            Ok(found) if found.identity != self.identity => gone("another file was put in its place".to_owned()),
+            Ok(found) if found.size < end => {
+                gone(format!("it was cut to {} bytes of {end} by another program", found.size))
+            }
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => gone("it was removed by another program".to_owned()),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Makes all that was written before this call survive a loss of power.
     pub(super) fn sync(&self, disk: &dyn Disk) -> io::Result<()> {
         let _turn = guard(&self.syncing);
