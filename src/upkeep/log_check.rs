@@ -58,7 +58,8 @@ pub(super) fn check_log(store: &dyn SessionPersistence, id: &SessionId, watch: &
         differences.iter().for_each(|fault| watch.fault(fault));
         if let Some(tail) = after.filter(|after| after.owner.is_none()).and_then(|after| after.torn_tail) {
             let reason = format!("{} bytes of an unfinished write stand behind the last event", tail.bytes);
-            let advice = "nothing needs to be done: no reader is given them, and the next append cuts them off";
+            let advice = "no reader is given them, and the next append cuts them off: where no damage is told of the same \
+                          place, nothing needs to be done";
             watch.fault(&Fault::new(FaultKind::Leftover, reason, advice).of(id).at_seq(tail.seq));
         }
         if scan.is_damaged {

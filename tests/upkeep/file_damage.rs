@@ -212,6 +212,33 @@ fn whole_rows_that_count_as_torn_are_damage_before_an_append_cuts_them_off() {
 }
 
 #[test]
+fn whole_batches_behind_zeros_are_damage_before_an_append_cuts_them_off() {
+    let root = Root::of(Encoding::Zstd, &[logs::plain("a", 2)]);
+    for count in [4, 6, 8] {
+        import_reader(&root, &logs::plain("a", count));
+    }
+    let sound = fs::read(root.log("a")).unwrap();
+    let starts: Vec<_> = (0..sound.len()).filter(|at| sound[*at..].starts_with(&[0x28, 0xb5, 0x2f, 0xfd])).collect();
+    let [.., hit, next, _] = starts[..] else { panic!("{starts:?}") };
+    for zeros in [hit..next, hit..hit + 24, hit + 10..next - 10] {
+        root.change("a", |bytes| {
+            bytes.clone_from(&sound);
+            bytes[zeros.clone()].fill(0);
+        });
+        let store = root.open();
+        let (report, faults) = verify(&store);
+        assert!(!report.is_sound(), "{zeros:?}: {faults:#?}");
+        let damage = faults.iter().find(|fault| fault.kind == Damage && fault.offset == Some(hit as u64));
+        let damage = damage.unwrap_or_else(|| panic!("{zeros:?}: {faults:#?}"));
+        assert_eq!(damage.seq, Some(2), "{zeros:?}");
+        if store.stat(&id("a")).unwrap().unwrap().torn_tail.is_some() {
+            assert!(damage.advice.contains("append") && damage.advice.contains("restore"), "{faults:#?}");
+        }
+        assert!(!faults.iter().any(|fault| fault.advice.starts_with("nothing needs")), "{faults:#?}");
+    }
+}
+
+#[test]
 fn a_count_at_the_end_that_the_log_does_not_bear_out_is_told() {
     let root = Root::of(Encoding::Raw, &[logs::plain("a", 6)]);
     // The two rows that are looked at to count stand together, and others before them are gone; no turn ends behind.
