@@ -84,7 +84,8 @@ pub use self::layout::Encoding;
 ///   the same. Looking makes and changes no file.
 /// - **Removing** takes the oldest generation first and the newest last, so that all of the session is there or nothing; a
 ///   folder that is left with nothing but a lock or drafts is no session, keeps nobody from its id, and is cleaned up with
-///   the next creation.
+///   the next creation. A session whose folder is a symbolic link is read and written like any other, and not removed:
+///   `InvalidArgument`.
 /// - **Damage** in one file leaves the rest alone: a session whose header cannot be read is listed by the name of its
 ///   folder.
 /// - **Listing** reads the first line and the last of each session on the page, and looks at every file's size and time:

@@ -10,7 +10,7 @@ use super::lock::{LOCK, Lock, lock_session};
 use super::log_lock::{LogLock, Owned, own};
 use super::writer::is_draft;
 use crate::log::SessionId;
-use crate::seam::Result;
+use crate::seam::{Error, Result};
 
 impl Files {
     pub(super) fn remove_session(&self, id: &SessionId) -> Result<bool> {
@@ -24,8 +24,18 @@ impl Files {
             }
             Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. }) => folder,
         };
-        if !self.is_its_own(&folder, id)? {
-            return Ok(false);
+        match self.layout.name(&folder).map_err(|e| context.reading(&folder, e))? {
+            None => return Ok(false),
+            // Another store may have it, or a backup.
+            Some(name) if name.is_link => {
+                let reason = format!(
+                    "{} is a symbolic link to its folder, and what stands behind that is left alone; remove the link \
+                     itself to take the session out of this store",
+                    folder.display()
+                );
+                return Err(Error::InvalidArgument { session: Some(id.clone()), reason });
+            }
+            Some(_) => {}
         }
         let Some((lock, _log)) = self.take_for_removal(&folder, id)? else { return Ok(false) };
         let generations = self.layout.generations(&folder).map_err(|e| context.reading(&folder, e))?;
