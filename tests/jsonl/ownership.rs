@@ -115,8 +115,13 @@ fn an_append_goes_by_the_real_end_of_the_file() {
         // Another file in its place is another session.
         std::fs::remove_file(place.log("s")).unwrap();
         std::fs::write(place.log("s"), &shorter).unwrap();
-        assert_eq!(writer.append(&events(2..3)).unwrap_err().kind(), ErrorKind::NotFound);
+        let refused = writer.append(&events(2..3)).unwrap_err();
+        let cause = std::error::Error::source(&refused).map(ToString::to_string).unwrap_or_default();
+        assert_eq!(refused.kind(), ErrorKind::Io, "{refused:?}");
+        assert!(cause.contains("another file") && cause.contains("open the session again"), "{cause}");
         assert_eq!(read(&place.open(), "s"), events(0..2));
+        std::fs::remove_file(place.log("s")).unwrap();
+        assert_eq!(writer.append(&events(2..3)).unwrap_err().kind(), ErrorKind::NotFound);
     }
 }
 

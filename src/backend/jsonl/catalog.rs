@@ -142,10 +142,9 @@ impl Files {
                         glance
                     }
                     Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-                    Err(e) => Arc::new(Glance {
-                        header: Err(Damage::header(format!("{} cannot be read: {e}", path.display()))),
-                        tail: Tail::default(),
-                    }),
+                    Err(e) => {
+                        Arc::new(Glance { header: Err(Damage::header(unreadable(&path, &e))), tail: Tail::default() })
+                    }
                 }
             }
         };
@@ -206,6 +205,15 @@ impl Files {
 fn revision(stat: &Stat) -> Revision {
     let Stat { identity: Identity { device, number }, size, modified, changed, .. } = stat;
     Revision::new(format!("file:{device:x}:{number:x}:{size:x}:{modified:x}:{changed:x}"))
+}
+
+/// Why a file tells nothing. One that may not be read is not known to be damaged.
+fn unreadable(path: &Path, failed: &io::Error) -> String {
+    let advice = match failed.kind() {
+        io::ErrorKind::PermissionDenied => "; check the permissions of the file and of the folders that lead to it",
+        _ => "",
+    };
+    format!("{} cannot be read: {failed}{advice}", path.display())
 }
 
 fn torn_tail(seq: u64, bytes: u64) -> Option<TornTail> {
