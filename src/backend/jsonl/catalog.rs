@@ -21,7 +21,7 @@ impl Files {
         let found = match self.locate(id) {
             Ok(place) => place.map(Found::One),
             Err(Error::Corruption { .. }) => {
-                one_of(self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?)
+                one_of(self.find_places(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?)
             }
             Err(other) => return Err(other),
         };
@@ -40,7 +40,7 @@ impl Files {
     ) -> Result<Option<Snapshot>> {
         match found {
             Found::One(place) => self.snapshot(id, place, vocabulary, unpacker),
-            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason).map(Some),
+            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason),
         }
     }
 
@@ -55,6 +55,9 @@ impl Files {
         let mut by_id: HashMap<SessionId, Vec<Found>> = HashMap::new();
         for (id, found) in self.layout.all().map_err(|e| context.reading(self.layout.root(), e))? {
             by_id.entry(id).or_default().push(found);
+        }
+        for (id, found) in by_id.iter_mut().filter(|(_, found)| found.len() > 1) {
+            *found = self.find_places(id).map_err(|e| context.session(id).reading(self.layout.root(), e))?;
         }
         let mut unpacker = self.unpacker()?;
         let mut listed: Vec<(Listed, Found)> = Vec::new();
@@ -188,12 +191,17 @@ impl Files {
     }
 
     /// What is told of a session that no rule finds a log of.
-    fn unclear_snapshot(&self, id: &SessionId, folder: &Path, reason: &str) -> Result<Snapshot> {
-        let stat = self.disk.stat(folder).map_err(|e| self.context(id).reading(folder, e))?;
+    fn unclear_snapshot(&self, id: &SessionId, folder: &Path, reason: &str) -> Result<Option<Snapshot>> {
+        let stat = match self.disk.stat(folder) {
+            Ok(stat) => stat,
+            // Removed meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(self.context(id).reading(folder, e)),
+        };
         let mut snapshot = Snapshot::damaged(id.clone(), reason.to_owned(), revision(&stat));
         snapshot.activity = stat.modified.min(LATEST);
         snapshot.written_at = written_at(&stat);
-        Ok(snapshot)
+        Ok(Some(snapshot))
     }
 
     fn unpacker(&self) -> Result<Unpacker> {

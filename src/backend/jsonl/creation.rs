@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::disk::Disk;
 use super::files::{Files, Key, Opened, guard};
-use super::layout::{Encoding, Found, Generation, Place};
+use super::layout::{Encoding, Generation, Place};
 use super::lease::Lease;
 use super::lock::{LOCK, Lock, lock_root, lock_session};
 use super::log_file::{LogFile, Tail};
 use super::log_lock::{LogLock, Owned};
 use super::memo::Known;
+use super::search::{LOOKS, pause};
 use super::stored_log::Log;
 use super::writer::{Draft, batch, header_bytes, is_draft};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
@@ -155,21 +156,21 @@ impl Files {
 
     /// Refuses an id that is taken, in whatever project folder.
     pub(super) fn check_free(&self, id: &SessionId) -> Result<()> {
-        match self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?.first() {
-            None => Ok(()),
-            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. })
-                if self.is_its_own(folder, id)? =>
-            {
-                Err(Error::AlreadyExists { session: id.clone() })
+        for _ in 0..LOOKS {
+            let found = self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?;
+            let Some(found) = found.first() else { return Ok(()) };
+            if self.is_its_own(found.folder(), id)? {
+                return Err(Error::AlreadyExists { session: id.clone() });
             }
-            Some(_) => Err(Error::InvalidArgument {
-                session: Some(id.clone()),
-                reason:
-                    "its folder would be that of another session, because the file system does not tell upper from \
-                         lower case; choose an id that differs in more"
-                        .to_owned(),
-            }),
+            // Another session's, or its own, which was removed since it was found.
+            pause();
         }
+        Err(Error::InvalidArgument {
+            session: Some(id.clone()),
+            reason: "its folder would be that of another session, because the file system does not tell upper from \
+                     lower case; choose an id that differs in more"
+                .to_owned(),
+        })
     }
 }
 

@@ -111,7 +111,7 @@ impl Files {
         let found = match remembered.map(|folder| self.layout.look_into(folder)).transpose().map_err(failed)?.flatten()
         {
             Some(found) => Some(found),
-            None => one_of(self.layout.find(id).map_err(failed)?),
+            None => one_of(self.find_places(id).map_err(failed)?),
         };
         match found {
             Some(Found::One(place)) => {

@@ -21,6 +21,7 @@ mod owner;
 mod removal;
 mod rows;
 mod scan;
+mod search;
 mod stored_log;
 #[cfg(test)]
 mod tests;

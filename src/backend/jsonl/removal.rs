@@ -15,7 +15,7 @@ use crate::seam::{Error, Result};
 impl Files {
     pub(super) fn remove_session(&self, id: &SessionId) -> Result<bool> {
         let context = self.context(id);
-        let found = self.layout.find(id).map_err(|e| context.reading(self.layout.root(), e))?;
+        let found = self.find_places(id).map_err(|e| context.reading(self.layout.root(), e))?;
         let several = found.len() > 1;
         let folder = match one_of(found) {
             None => return Ok(false),
