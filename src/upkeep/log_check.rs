@@ -1,5 +1,7 @@
 //! One log, from end to end, and what the store tells of it.
 
+use std::io;
+
 use super::verify::{Progress, Watch};
 use crate::log::{SessionEvent, SessionId};
 use crate::paging::Pages;
@@ -16,15 +18,19 @@ const MOST_UNREADABLE: u64 = 10_000;
 
 const RESTORE: &str = "restore the session from a backup";
 
+const PERMIT: &str =
+    "check the permissions of the file and of the folders that lead to it, and check the session again";
+
 /// Tells of a session whose header cannot be read.
 pub(super) fn check_damaged(store: &dyn SessionPersistence, id: &SessionId, reason: &str, watch: &mut Watch<'_>) {
     watch.report.sessions += 1;
     // Opening it may tell the place as well.
     let fault = match store.open(id, OpenOptions::uninterpreted()) {
-        Err(error @ Error::Corruption { .. }) => Fault::damage(id, &error),
-        _ => Fault::new(FaultKind::Damage, reason, "").of(id),
+        Err(error @ Error::Corruption { .. }) => advised(Fault::damage(id, &error)),
+        Err(error) if is_forbidden(&error) => of_error(id, &error),
+        _ => advised(Fault::new(FaultKind::Damage, reason, "").of(id)),
     };
-    watch.fault(&advised(fault));
+    watch.fault(&fault);
 }
 
 /// Reads the log of a session, and holds what the store tells of it against it.
@@ -58,7 +64,8 @@ pub(super) fn check_log(store: &dyn SessionPersistence, id: &SessionId, watch: &
         differences.iter().for_each(|fault| watch.fault(fault));
         if let Some(tail) = after.filter(|after| after.owner.is_none()).and_then(|after| after.torn_tail) {
             let reason = format!("{} bytes of an unfinished write stand behind the last event", tail.bytes);
-            let advice = "nothing needs to be done: no reader is given them, and the next append cuts them off";
+            let advice = "no reader is given them, and the next append cuts them off: where no damage is told of the same \
+                          place, nothing needs to be done";
             watch.fault(&Fault::new(FaultKind::Leftover, reason, advice).of(id).at_seq(tail.seq));
         }
         if scan.is_damaged {
@@ -81,11 +88,26 @@ fn told(id: &SessionId, error: Error, watch: &mut Watch<'_>) -> Result<()> {
     match error.kind() {
         ErrorKind::Corruption | ErrorKind::Io => {
             watch.report.sessions += 1;
-            watch.fault(&advised(Fault::damage(id, &error)));
+            watch.fault(&of_error(id, &error));
             Ok(())
         }
         _ => Err(error),
     }
+}
+
+/// The fault that an error of one session stands for. What may not be read is not known to be damaged.
+fn of_error(id: &SessionId, error: &Error) -> Fault {
+    let fault = Fault::damage(id, error);
+    if is_forbidden(error) {
+        return Fault { advice: PERMIT.to_owned(), ..fault };
+    }
+    advised(fault)
+}
+
+/// Whether the system does not let this program read what is stored.
+fn is_forbidden(error: &Error) -> bool {
+    let Error::Io { source, .. } = error else { return false };
+    source.downcast_ref::<io::Error>().is_some_and(|failed| failed.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn advised(mut fault: Fault) -> Fault {
@@ -160,7 +182,7 @@ impl Scan {
                 }
                 Err(error @ Error::Io { .. }) => {
                     scan.is_damaged = true;
-                    watch.fault(&advised(Fault::damage(id, &error).at_seq(at)));
+                    watch.fault(&of_error(id, &error).at_seq(at));
                     break;
                 }
                 Err(error @ Error::Corruption { .. }) => {

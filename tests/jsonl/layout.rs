@@ -302,6 +302,27 @@ fn drafts_that_a_crash_left_are_no_session_and_go_with_the_next_creation() {
     assert_eq!(read(&place.open(), "s"), events(0..1));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_session_behind_a_symbolic_link_is_read_and_not_removed() {
+    for encoding in ENCODINGS {
+        let (place, other) = (Place::new(encoding), Place::new(encoding));
+        store(&other.open(), "s", &[&events(0..2)]);
+        store(&place.open(), "kept", &[&events(0..2)]);
+        std::os::unix::fs::symlink(other.session("s"), place.session("s")).unwrap();
+        let (before, at) = (other.files(), place.open());
+        assert_eq!(read(&at, "s"), events(0..2));
+        let refused = at.remove(&id("s")).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+        let told = refused.to_string();
+        assert!(told.contains(&*place.session("s").display().to_string()) && told.contains("link"), "{told}");
+        assert_eq!(other.files(), before);
+        assert_eq!((read(&at, "s"), list(&at).len()), (events(0..2), 2));
+        std::fs::remove_file(place.session("s")).unwrap();
+        assert!(!at.remove(&id("s")).unwrap());
+    }
+}
+
 #[test]
 fn what_is_not_ours_in_the_folder_of_a_session_stays_when_it_is_removed() {
     let place = Place::new(Encoding::Raw);

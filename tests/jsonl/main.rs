@@ -1,5 +1,6 @@
 //! The store of plain files: what it writes, finds again, cuts off, refuses and leaves alone.
 
+mod churn;
 mod damage;
 mod layout;
 mod older;

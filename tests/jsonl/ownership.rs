@@ -115,8 +115,66 @@ fn an_append_goes_by_the_real_end_of_the_file() {
         // Another file in its place is another session.
         std::fs::remove_file(place.log("s")).unwrap();
         std::fs::write(place.log("s"), &shorter).unwrap();
-        assert_eq!(writer.append(&events(2..3)).unwrap_err().kind(), ErrorKind::NotFound);
+        let refused = writer.append(&events(2..3)).unwrap_err();
+        let cause = std::error::Error::source(&refused).map(ToString::to_string).unwrap_or_default();
+        assert_eq!(refused.kind(), ErrorKind::Io, "{refused:?}");
+        assert!(cause.contains("another file") && cause.contains("open the session again"), "{cause}");
         assert_eq!(read(&place.open(), "s"), events(0..2));
+        std::fs::remove_file(place.log("s")).unwrap();
+        assert_eq!(writer.append(&events(2..3)).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}
+
+#[test]
+fn a_flush_of_a_log_that_is_gone_says_what_happened_and_other_sessions_are_flushed() {
+    type Harm = fn(&Place);
+    let harms: [(&str, Harm); 4] = [
+        ("removed", |place| std::fs::remove_file(place.log("s")).unwrap()),
+        ("removed", |place| std::fs::remove_dir_all(place.session("s")).unwrap()),
+        ("cut to", |place| {
+            std::fs::File::options().write(true).open(place.log("s")).unwrap().set_len(20).unwrap();
+        }),
+        ("in its place", |place| {
+            let copy = place.root().join("copy");
+            std::fs::copy(place.log("s"), &copy).unwrap();
+            std::fs::rename(copy, place.log("s")).unwrap();
+        }),
+    ];
+    for encoding in ENCODINGS {
+        for (what, harm) in harms {
+            for is_flushed in [false, true] {
+                let place = Place::new(encoding);
+                let at = place.open();
+                store(&at, "s", &[&events(0..2)]);
+                store(&at, "other", &[&events(0..2)]);
+                let (handle, other) = (writer(&at, "s"), writer(&at, "other"));
+                handle.append(&events(2..3)).unwrap();
+                other.append(&events(2..3)).unwrap();
+                if is_flushed {
+                    at.flush().unwrap();
+                }
+                harm(&place);
+                for refused in [handle.flush().unwrap_err(), at.flush().unwrap_err(), handle.flush().unwrap_err()] {
+                    assert_eq!(refused.kind(), ErrorKind::Io, "{what}: {refused:?}");
+                    assert_eq!(refused.session(), Some(&id("s")), "{what}: {refused:?}");
+                    let cause = std::error::Error::source(&refused).unwrap().to_string();
+                    assert!(cause.contains(what) && cause.contains("restore"), "{what}: {cause}");
+                }
+                if let Some(told) = at.stat(&id("s")).ok().flatten() {
+                    assert_eq!(told.last_failure.map(|failure| failure.operation), Some("flush"), "{what}");
+                }
+                other.flush().unwrap();
+                other.close().unwrap();
+                drop(handle);
+                at.flush().unwrap();
+            }
+        }
+        let place = Place::new(encoding);
+        let at = place.open();
+        store(&at, "s", &[&events(0..2)]);
+        writer(&at, "s").append(&events(2..3)).unwrap();
+        assert!(at.remove(&id("s")).unwrap());
+        at.flush().unwrap();
     }
 }
 
@@ -276,7 +334,7 @@ fn a_process_owns_while_it_lives_paused_or_not_and_no_longer_when_it_is_killed()
 
 #[cfg(unix)]
 #[test]
-fn a_paused_process_whose_session_was_taken_over_by_force_stores_nothing_when_it_goes_on() {
+fn a_paused_process_whose_lock_file_was_removed_still_owns_its_session() {
     for encoding in ENCODINGS {
         let place = Place::new(encoding);
         let at = place.open();
@@ -285,17 +343,25 @@ fn a_paused_process_whose_session_was_taken_over_by_force_stores_nothing_when_it
         assert_eq!((other.tell("open"), other.tell("1")), ("done".to_owned(), "done".to_owned()));
         other.signal("STOP");
         std::fs::remove_file(place.session("s").join("session.lock")).unwrap();
-        let taken = writer(&at, "s");
-        taken.append(&events(2..3)).unwrap();
         let bytes = std::fs::read(place.log("s")).unwrap();
-        other.signal("CONT");
-        assert!(other.tell("2").contains("another writer now"));
-        assert!(other.tell("3").contains("another writer now"));
-        assert_eq!(other.tell("close"), "done");
+        for refused in [at.open(&id("s"), OpenOptions::write()).map(drop), at.remove(&id("s")).map(drop)] {
+            match refused.expect_err("it is owned") {
+                Error::AlreadyOwned { holder, .. } if cfg!(target_os = "linux") => {
+                    assert_eq!(holder.process, other.child.id());
+                }
+                Error::AlreadyOwned { .. } => {}
+                other => panic!("{other}"),
+            }
+        }
         assert!(std::fs::read(place.log("s")).unwrap() == bytes);
-        assert_eq!(stat(&place.open(), "s").owner.map(|holder| holder.process), Some(std::process::id()));
-        taken.append(&events(3..4)).unwrap();
-        assert_eq!(read(&place.open(), "s"), events(0..4));
+        other.signal("CONT");
+        assert_eq!((other.tell("2"), other.tell("3")), ("done".to_owned(), "done".to_owned()));
+        assert_eq!(stat(&at, "s").owner.map(|holder| holder.process), Some(other.child.id()));
+        std::fs::remove_file(place.session("s").join("session.lock")).unwrap();
+        other.signal("KILL");
+        other.child.wait().unwrap();
+        writer(&at, "s").append(&events(4..5)).unwrap();
+        assert_eq!(read(&place.open(), "s"), events(0..5));
     }
 }
 

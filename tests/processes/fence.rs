@@ -1,4 +1,5 @@
-//! A writer whose lock was taken away behind its back and given to another one stores nothing any more.
+//! A writer whose lock was taken away behind its back and given to another one stores nothing any more. Of plain files the
+//! log itself is locked too, so that nothing is given to another one.
 
 use std::path::PathBuf;
 
@@ -8,14 +9,13 @@ use super::log::{assert_log, id};
 use super::peer::Peer;
 use super::place::{Kind, Place};
 
-/// What a careless hand removes: the lock file, or the folder that it lies in.
+/// What a careless hand removes, so that another one gets the lock: its file, or the folder that it lies in.
 fn removable(place: &Place) -> Vec<PathBuf> {
-    let lock = place.lock("s");
     match place.kind {
         #[cfg(feature = "sqlite")]
-        Kind::Sqlite => vec![lock, place.locks()],
+        Kind::Sqlite => vec![place.lock("s"), place.locks()],
         #[cfg(feature = "jsonl")]
-        _ => vec![lock],
+        _ => Vec::new(),
     }
 }
 
@@ -128,5 +128,35 @@ fn a_writer_that_stood_still_while_the_next_came_and_went_is_fenced() {
         assert_eq!(old.answer().refused().kind, "OwnershipLost", "{what}");
         new.end();
         assert_log(&*place.open(), "s", 6);
+    }
+}
+
+#[cfg(feature = "jsonl")]
+#[test]
+fn a_writer_of_plain_files_whose_lock_file_was_removed_owns_its_session_until_it_ends() {
+    for kind in Kind::ALL.iter().filter(|kind| !kind.goes_by_the_lock_alone()) {
+        for is_stopped in [false, true] {
+            let (place, mut old) = written(*kind);
+            if is_stopped {
+                old.stop();
+            }
+            remove(&place.lock("s"));
+            let mut new = Peer::at(&place);
+            let before = place.bytes();
+            let refusal = new.tell("open s").refused();
+            assert_eq!(refusal.kind, "AlreadyOwned", "{kind:?}: {refusal:?}");
+            assert!(place.bytes() == before, "{kind:?}: a refusal changes nothing");
+            if is_stopped {
+                old.go_on();
+            }
+            old.tell("append s 5 6").done();
+            assert_eq!(new.tell("open s").refused().kind, "AlreadyOwned", "{kind:?}");
+            remove(&place.lock("s"));
+            old.kill();
+            new.tell("open s").done();
+            new.tell("append s 6 7").done();
+            new.end();
+            assert_log(&*place.open(), "s", 7);
+        }
     }
 }

@@ -41,6 +41,16 @@ impl Kind {
         Self::Zstd,
     ];
 
+    /// Whether who gets the lock file has the session, whoever had it before.
+    pub(crate) fn goes_by_the_lock_alone(self) -> bool {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => true,
+            #[cfg(feature = "jsonl")]
+            Self::Raw | Self::Zstd => false,
+        }
+    }
+
     pub(crate) fn named(name: &str) -> Self {
         Self::ALL.iter().copied().find(|kind| format!("{kind:?}") == name).unwrap()
     }

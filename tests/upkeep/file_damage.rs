@@ -5,7 +5,7 @@ use std::fs;
 use session_persistence::FaultKind::{Count, Damage, Leftover, Orphan};
 use session_persistence::export::{self, Conflict, ImportError, ImportOptions};
 use session_persistence::upkeep::{self, Progress};
-use session_persistence::{Encoding, Fault, FaultKind};
+use session_persistence::{Encoding, Error, ErrorKind, Fault, FaultKind, ListQuery, SessionPersistence as _};
 
 use crate::logs::{self, Reports, id};
 use crate::place::{Database, ENCODINGS, Root, places, verify, verify_some};
@@ -50,6 +50,88 @@ fn a_flipped_byte_is_damage_with_its_place() {
         assert!(seq.is_some() && faults[0].offset.is_some_and(|offset| offset <= at as u64), "{faults:?}");
         assert_eq!(report.sessions, 2);
     }
+}
+
+/// Where the last frame of a log starts.
+fn last_frame(bytes: &[u8]) -> usize {
+    bytes.windows(4).rposition(|four| four == [0x28, 0xb5, 0x2f, 0xfd]).unwrap()
+}
+
+#[test]
+fn a_flipped_byte_of_the_last_batch_is_damage_wherever_it_stands_and_never_a_shorter_log() {
+    let root = Root::of(Encoding::Zstd, &[turns("a", 10), logs::plain("b", 2)]);
+    import_reader(&root, &turns("a", 14));
+    let sound = fs::read(root.log("a")).unwrap();
+    let mut harmless = 0;
+    for at in last_frame(&sound)..sound.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut bytes = sound.clone();
+            bytes[at] ^= flip;
+            // Zeros at the end are what a write leaves that was never finished.
+            if bytes[at] == 0 {
+                continue;
+            }
+            fs::write(root.log("a"), &bytes).unwrap();
+            let what = format!("byte {at} of {}, {flip:#x}", sound.len());
+            let store = root.open();
+            let told = store.stat(&id("a")).unwrap().unwrap();
+            // How much a decoder has to remember may be more than it was: all that was stored is there, and proves itself.
+            if told.event_count == Some(14) {
+                assert_eq!(logs::text(&store, &id("a")), turns("a", 14), "{what}");
+                harmless += 1;
+                continue;
+            }
+            assert_eq!((told.event_count, told.torn_tail), (None, None), "{what}");
+            let listed = store.list(&ListQuery::default()).unwrap().items;
+            assert!(listed.contains(&told), "{what}");
+            let mut text = Vec::new();
+            let exported = export::jsonl(&store, &id("a"), &mut text).unwrap_err();
+            let Error::Corruption { seq: Some(_), offset: Some(_), .. } = exported else {
+                panic!("{what}: {exported:?}")
+            };
+            let (report, faults) = verify(&root.open());
+            let (kind, session, seq) = one(&faults);
+            assert_eq!((kind, session, report.is_sound()), (Damage, Some("a"), false), "{what}: {faults:?}");
+            assert!(faults[0].offset.is_some() && seq.is_some_and(|seq| seq >= 10), "{what}: {faults:?}");
+            if at % 8 > 0 || flip != 0x80 {
+                continue;
+            }
+            let mut reports = Reports::default();
+            export::copy(
+                &store,
+                "root",
+                &Database::of(&[]).open(),
+                None,
+                ImportOptions::default(),
+                &mut reports.take(),
+            )
+            .unwrap();
+            assert_ne!(reports.letters(), "CC", "{what}");
+            let to = root.folder().join("backup");
+            assert_eq!(store.backup(&to).unwrap_err().kind(), ErrorKind::Corruption, "{what}");
+            let salvaged = upkeep::salvage(&store, &id("a"), &id("new")).unwrap();
+            assert!(salvaged.events >= 10 && salvaged.stopped.is_some_and(|stopped| stopped.kind == Damage), "{what}");
+            assert!(store.remove(&id("new")).unwrap());
+        }
+    }
+    assert!(harmless <= 3, "{harmless}");
+}
+
+#[test]
+fn a_last_batch_that_was_cut_short_is_a_torn_tail_and_no_damage() {
+    let root = Root::of(Encoding::Zstd, &[turns("a", 10)]);
+    import_reader(&root, &turns("a", 14));
+    let sound = fs::read(root.log("a")).unwrap();
+    let start = last_frame(&sound);
+    for cut in start + 1..sound.len() {
+        fs::write(root.log("a"), &sound[..cut]).unwrap();
+        assert_eq!(root.open().stat(&id("a")).unwrap().unwrap().event_count, Some(10), "cut at {cut}");
+        assert_eq!(one(&verify(&root.open()).1), (Leftover, Some("a"), Some(10)), "cut at {cut}");
+    }
+}
+
+fn import_reader(root: &Root, log: &str) {
+    export::import_reader(&root.open(), "log", log.as_bytes(), ImportOptions::extending()).unwrap();
 }
 
 #[test]
@@ -127,6 +209,33 @@ fn whole_rows_that_count_as_torn_are_damage_before_an_append_cuts_them_off() {
     let (_, faults) = verify(&root.open());
     assert_eq!(places(&faults), [(Leftover, Some("a"), Some(1)), (Damage, Some("a"), Some(1))], "{faults:#?}");
     assert!(faults[1].offset.is_some() && faults[1].advice.contains("append"), "{faults:#?}");
+}
+
+#[test]
+fn whole_batches_behind_zeros_are_damage_before_an_append_cuts_them_off() {
+    let root = Root::of(Encoding::Zstd, &[logs::plain("a", 2)]);
+    for count in [4, 6, 8] {
+        import_reader(&root, &logs::plain("a", count));
+    }
+    let sound = fs::read(root.log("a")).unwrap();
+    let starts: Vec<_> = (0..sound.len()).filter(|at| sound[*at..].starts_with(&[0x28, 0xb5, 0x2f, 0xfd])).collect();
+    let [.., hit, next, _] = starts[..] else { panic!("{starts:?}") };
+    for zeros in [hit..next, hit..hit + 24, hit + 10..next - 10] {
+        root.change("a", |bytes| {
+            bytes.clone_from(&sound);
+            bytes[zeros.clone()].fill(0);
+        });
+        let store = root.open();
+        let (report, faults) = verify(&store);
+        assert!(!report.is_sound(), "{zeros:?}: {faults:#?}");
+        let damage = faults.iter().find(|fault| fault.kind == Damage && fault.offset == Some(hit as u64));
+        let damage = damage.unwrap_or_else(|| panic!("{zeros:?}: {faults:#?}"));
+        assert_eq!(damage.seq, Some(2), "{zeros:?}");
+        if store.stat(&id("a")).unwrap().unwrap().torn_tail.is_some() {
+            assert!(damage.advice.contains("append") && damage.advice.contains("restore"), "{faults:#?}");
+        }
+        assert!(!faults.iter().any(|fault| fault.advice.starts_with("nothing needs")), "{faults:#?}");
+    }
 }
 
 #[test]

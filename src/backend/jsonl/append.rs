@@ -1,5 +1,6 @@
 //! Appending: a batch behind the end of a log, by its one writer.
 
+use std::io;
 use std::sync::Arc;
 
 use super::files::{Files, Key, Opened};
@@ -28,6 +29,7 @@ impl Files {
             Err(Error::NotContiguous { .. } | Error::Corruption { .. }) if !self.is_held(id, lease)? => {
                 return Err(lost());
             }
+            Err(Error::NotFound { .. }) => return Err(self.gone(id, lease)),
             Err(refused) => return Err(refused),
         };
         let batch =
@@ -57,6 +59,20 @@ impl Files {
         Ok(log.end)
     }
 
+    /// The error for a log that is not where it was opened: another one may stand in its place.
+    fn gone(&self, id: &SessionId, lease: &Lease) -> Error {
+        let path = &lease.log.path;
+        match self.disk.stat(path) {
+            Ok(_) => {
+                let reason =
+                    "another file was put in its place while it was open; open the session again to go on with it";
+                self.context(id).io(format!("appending to {}", path.display()), reason.into())
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Error::NotFound { session: id.clone() },
+            Err(e) => self.context(id).reading(path, e),
+        }
+    }
+
     fn is_held(&self, id: &SessionId, lease: &Lease) -> Result<bool> {
         lease.log.is_held(&*self.disk).map_err(|e| self.context(id).reading(&lease.log.path, e))
     }
@@ -68,7 +84,7 @@ impl Files {
         match log.write(&*self.disk, end, &batch.bytes, tail) {
             Ok(file) => set_modified(&*file, &log.path, self.next_time()),
             Err(Unwritten::Lost) => return Err(Error::OwnershipLost { session: id.clone() }),
-            Err(Unwritten::Absent) => return Err(Error::NotFound { session: id.clone() }),
+            Err(Unwritten::Absent) => return Err(self.gone(id, lease)),
             Err(Unwritten::Failed(e)) => return Err(failed(e)),
         }
         if self.durability == Durability::EveryAppend {

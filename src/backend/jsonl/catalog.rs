@@ -21,7 +21,7 @@ impl Files {
         let found = match self.locate(id) {
             Ok(place) => place.map(Found::One),
             Err(Error::Corruption { .. }) => {
-                one_of(self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?)
+                one_of(self.find_places(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?)
             }
             Err(other) => return Err(other),
         };
@@ -40,7 +40,7 @@ impl Files {
     ) -> Result<Option<Snapshot>> {
         match found {
             Found::One(place) => self.snapshot(id, place, vocabulary, unpacker),
-            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason).map(Some),
+            Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason),
         }
     }
 
@@ -55,6 +55,9 @@ impl Files {
         let mut by_id: HashMap<SessionId, Vec<Found>> = HashMap::new();
         for (id, found) in self.layout.all().map_err(|e| context.reading(self.layout.root(), e))? {
             by_id.entry(id).or_default().push(found);
+        }
+        for (id, found) in by_id.iter_mut().filter(|(_, found)| found.len() > 1) {
+            *found = self.find_places(id).map_err(|e| context.session(id).reading(self.layout.root(), e))?;
         }
         let mut unpacker = self.unpacker()?;
         let mut listed: Vec<(Listed, Found)> = Vec::new();
@@ -142,10 +145,9 @@ impl Files {
                         glance
                     }
                     Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-                    Err(e) => Arc::new(Glance {
-                        header: Err(Damage::header(format!("{} cannot be read: {e}", path.display()))),
-                        tail: Tail::default(),
-                    }),
+                    Err(e) => {
+                        Arc::new(Glance { header: Err(Damage::header(unreadable(&path, &e))), tail: Tail::default() })
+                    }
                 }
             }
         };
@@ -189,12 +191,17 @@ impl Files {
     }
 
     /// What is told of a session that no rule finds a log of.
-    fn unclear_snapshot(&self, id: &SessionId, folder: &Path, reason: &str) -> Result<Snapshot> {
-        let stat = self.disk.stat(folder).map_err(|e| self.context(id).reading(folder, e))?;
+    fn unclear_snapshot(&self, id: &SessionId, folder: &Path, reason: &str) -> Result<Option<Snapshot>> {
+        let stat = match self.disk.stat(folder) {
+            Ok(stat) => stat,
+            // Removed meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(self.context(id).reading(folder, e)),
+        };
         let mut snapshot = Snapshot::damaged(id.clone(), reason.to_owned(), revision(&stat));
         snapshot.activity = stat.modified.min(LATEST);
         snapshot.written_at = written_at(&stat);
-        Ok(snapshot)
+        Ok(Some(snapshot))
     }
 
     fn unpacker(&self) -> Result<Unpacker> {
@@ -206,6 +213,15 @@ impl Files {
 fn revision(stat: &Stat) -> Revision {
     let Stat { identity: Identity { device, number }, size, modified, changed, .. } = stat;
     Revision::new(format!("file:{device:x}:{number:x}:{size:x}:{modified:x}:{changed:x}"))
+}
+
+/// Why a file tells nothing. One that may not be read is not known to be damaged.
+fn unreadable(path: &Path, failed: &io::Error) -> String {
+    let advice = match failed.kind() {
+        io::ErrorKind::PermissionDenied => "; check the permissions of the file and of the folders that lead to it",
+        _ => "",
+    };
+    format!("{} cannot be read: {failed}{advice}", path.display())
 }
 
 fn torn_tail(seq: u64, bytes: u64) -> Option<TornTail> {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use super::disk::{Disk, DiskFile, Identity};
 use super::files::{Files, Key, Opened, guard};
-use super::layout::{Encoding, Found, Generation, Place};
+use super::layout::{Encoding, Generation, Place};
 use super::lease::Lease;
 use super::lock::{Lock, lock_session};
 use super::log_file::{LogFile, Tail};
+use super::log_lock::{LogLock, Owned};
 use super::memo::Known;
 use super::root_lock::RootLock;
+use super::search::{LOOKS, pause};
 use super::stored_log::Log;
 use super::writer::{Draft, batch, header_bytes, is_draft};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
@@ -77,8 +79,11 @@ impl Files {
         self.check_free(id)?;
         let New { place, draft, log, file, identity, end } = new;
         let (path, written) = (place.log(), draft.file());
+        // Before anybody can find it. Nobody else has it.
+        let locked = LogLock::take(written.clone(), &path).map_err(|e| self.context(id).writing(draft.path(), e))?;
+        let lock = locked.ok_or_else(|| Error::OwnershipLost { session: id.clone() })?;
         match draft.publish(&path) {
-            Ok(true) => Ok(NewLog { place, path, log, file, written, identity, end }),
+            Ok(true) => Ok(NewLog { place, path, log, lock, file, written, identity, end }),
             Ok(false) => Err(Error::AlreadyExists { session: id.clone() }),
             Err(e) => Err(self.context(id).writing(&path, e)),
         }
@@ -94,8 +99,9 @@ impl Files {
     }
 
     /// Gives a session that was just stored to its first writer.
-    fn lease_new(&self, new: NewLog, lock: Lock, id: &SessionId) -> (Key, Lease) {
-        let NewLog { place, path, log, file, written, identity, end } = new;
+    fn lease_new(&self, new: NewLog, folder: Lock, id: &SessionId) -> (Key, Lease) {
+        let NewLog { place, path, log, lock, file, written, identity, end } = new;
+        let owned = Owned { log: lock, folder };
         *guard(&self.encoding) = Some(place.generation.encoding);
         guard(&self.folders).insert(id.clone(), place.folder.clone());
         let slot = self.memo.slot(&path);
@@ -105,7 +111,7 @@ impl Files {
         *slot.lock() = stat.map(|stat| Known { stat, log: log.into(), writing: false });
         // The content was synced before it was published.
         let writes = LogFile::new(place.clone(), identity, id.clone(), Some(written), end);
-        let lease = Lease::new(self.disk.clone(), writes.into(), lock, slot, Tail::found(end, 0));
+        let lease = Lease::new(self.disk.clone(), writes.into(), owned, slot, Tail::found(end, 0));
         (Key(Arc::new(Opened { place, path, file, identity })), lease)
     }
 
@@ -169,21 +175,21 @@ impl Files {
 
     /// Refuses an id that is taken, in whatever project folder.
     pub(super) fn check_free(&self, id: &SessionId) -> Result<()> {
-        match self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?.first() {
-            None => Ok(()),
-            Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. })
-                if self.is_its_own(folder, id)? =>
-            {
-                Err(Error::AlreadyExists { session: id.clone() })
+        for _ in 0..LOOKS {
+            let found = self.layout.find(id).map_err(|e| self.context(id).reading(self.layout.root(), e))?;
+            let Some(found) = found.first() else { return Ok(()) };
+            if self.is_its_own(found.folder(), id)? {
+                return Err(Error::AlreadyExists { session: id.clone() });
             }
-            Some(_) => Err(Error::InvalidArgument {
-                session: Some(id.clone()),
-                reason:
-                    "its folder would be that of another session, because the file system does not tell upper from \
-                         lower case; choose an id that differs in more"
-                        .to_owned(),
-            }),
+            // Another session's, or its own, which was removed since it was found.
+            pause();
         }
+        Err(Error::InvalidArgument {
+            session: Some(id.clone()),
+            reason: "its folder would be that of another session, because the file system does not tell upper from \
+                     lower case; choose an id that differs in more"
+                .to_owned(),
+        })
     }
 }
 
@@ -204,6 +210,7 @@ struct NewLog {
     place: Place,
     path: PathBuf,
     log: Log,
+    lock: LogLock,
     /// The file open for reading, and for writing.
     file: Box<dyn DiskFile>,
     written: Arc<dyn DiskFile>,

@@ -82,6 +82,8 @@ pub(super) struct Name {
     pub(super) text: String,
     /// Whether it names a folder, or something that may lead to one.
     pub(super) may_be_folder: bool,
+    /// Whether it is a symbolic link.
+    pub(super) is_link: bool,
 }
 
 /// What a file system tells of a file.
@@ -155,7 +157,11 @@ impl Disk for RealDisk {
             let kind = entry.file_type()?;
             // A name that is no text is none of ours.
             if let Ok(text) = entry.file_name().into_string() {
-                names.push(Name { text, may_be_folder: kind.is_dir() || kind.is_symlink() });
+                names.push(Name {
+                    text,
+                    may_be_folder: kind.is_dir() || kind.is_symlink(),
+                    is_link: kind.is_symlink(),
+                });
             }
         }
         Ok(names)

@@ -15,8 +15,8 @@ use super::frames::Packer;
 use super::glance::Glances;
 use super::layout::{Encoding, Found, Layout, Place, one_of};
 use super::lease::Lease;
-use super::lock::lock_session;
 use super::log_file::{LogFile, Tail};
+use super::log_lock::own;
 use super::memo::{Known, Memo};
 use super::scan::scan;
 use super::stored_log::Log;
@@ -113,7 +113,7 @@ impl Files {
         let found = match remembered.map(|folder| self.layout.look_into(folder)).transpose().map_err(failed)?.flatten()
         {
             Some(found) => Some(found),
-            None => one_of(self.layout.find(id).map_err(failed)?),
+            None => one_of(self.find_places(id).map_err(failed)?),
         };
         match found {
             Some(Found::One(place)) => {
@@ -237,13 +237,13 @@ impl Storage for Files {
             None => LogFile::new(place.clone(), *identity, id.clone(), None, 0).into(),
         };
         // Before anything is locked: what cannot be written is refused, and looks as before.
-        match file.open(&*self.disk) {
-            Ok(_) => {}
+        let opened = match file.open(&*self.disk) {
+            Ok(opened) => opened,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(absent()),
             Err(e) => return Err(self.context(id).writing(path, e)),
-        }
-        let lock = lock_session(&*self.disk, &place.folder, id, &self.context(id))?.ok_or_else(absent)?;
-        lock.note_stored(true);
+        };
+        let owned = own(&*self.disk, &opened, path, id, &self.context(id))?.ok_or_else(absent)?;
+        owned.folder.note_stored(true);
         if let Err(e) = self.remove_drafts(&place.folder, id) {
             log::debug!("what a killed writer left stays: {e}");
         }
@@ -252,7 +252,7 @@ impl Storage for Files {
         // What another process wrote and never flushed is acknowledged as well.
         self.unsynced.add_file(&file);
         self.unsynced.add_folders_to(path);
-        Ok(Lease::new(self.disk.clone(), file, lock, self.memo.slot(path), Tail::found(log.end, log.torn)))
+        Ok(Lease::new(self.disk.clone(), file, owned, self.memo.slot(path), Tail::found(log.end, log.torn)))
     }
 
     fn materialize(&self, header: &SessionHeader, _: u64, events: &[SessionEvent]) -> Result<(Key, Lease)> {
@@ -307,6 +307,14 @@ impl Storage for Files {
         let context = Context::store(self.layout.root());
         let failures = self.unsynced.sync(&*self.disk);
         Error::collect(failures.into_iter().map(|(path, e)| context.writing(&path, e)).collect())
+    }
+
+    fn check_stands(&self, id: &SessionId, lease: &Lease) -> Result<()> {
+        let path = &lease.log.path;
+        lease
+            .log
+            .check_stands(&*self.disk)
+            .map_err(|e| self.context(id).io(format!("flushing {}", path.display()), e.into()))
     }
 
     fn inspect(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {

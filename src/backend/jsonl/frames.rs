@@ -13,9 +13,9 @@ use super::window::Window;
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The bit of a frame's descriptor that promises a checksum.
-const CHECKSUM_FLAG: u8 = 1 << 2;
+pub(super) const CHECKSUM_FLAG: u8 = 1 << 2;
 
-const CHECKSUM_LENGTH: u64 = 4;
+pub(super) const CHECKSUM_LENGTH: u64 = 4;
 
 /// What is fed to and taken from the decoder at once, in bytes: the most that a block holds.
 const PIECE: usize = 128 << 10;
@@ -60,14 +60,7 @@ pub(super) fn step(file: &mut Window<'_>, start: u64) -> io::Result<Step> {
     if descriptor & 0x18 != 0 {
         return Ok(Step::Bad { reason: "a reserved bit of a frame header is set", offset: start + 4 });
     }
-    let single_segment = descriptor & 1 << 5 != 0;
-    let window = u64::from(!single_segment);
-    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
-    let content_size = match descriptor >> 6 {
-        0 => u64::from(single_segment),
-        power => 1 << power,
-    };
-    let mut at = start + 5 + window + dictionary + content_size;
+    let mut at = start + first_block(descriptor);
     loop {
         // Aside, so that a large frame is not read once to find its end and once more to unpack it.
         let Some(&[a, b, c]) = file.look_aside(at, 3)?.first_chunk::<3>() else { return Ok(Step::Torn) };
@@ -87,6 +80,18 @@ pub(super) fn step(file: &mut Window<'_>, start: u64) -> io::Result<Step> {
         at += CHECKSUM_LENGTH;
     }
     Ok(if at > file.size() { Step::Torn } else { Step::Frame(Frame { range: start..at, has_checksum }) })
+}
+
+/// Where the first block stands in a frame with this descriptor.
+pub(super) fn first_block(descriptor: u8) -> u64 {
+    let single_segment = descriptor & 1 << 5 != 0;
+    let window = u64::from(!single_segment);
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let content_size = match descriptor >> 6 {
+        0 => u64::from(single_segment),
+        power => 1 << power,
+    };
+    5 + window + dictionary + content_size
 }
 
 /// How many bytes of its content a decoder has to remember in the frame at `start`: its window.

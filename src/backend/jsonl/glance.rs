@@ -12,6 +12,7 @@ use super::layout::{Encoding, Generation};
 use super::lines::find_line_feed;
 use super::rows::{self, Row};
 use super::scan::{parse_header, read_header_frame};
+use super::wholeness::was_whole;
 use super::window::Window;
 use crate::log::{SessionHeader, SessionId};
 
@@ -53,9 +54,9 @@ impl Tail {
     }
 
     /// The tail behind a good last row.
-    fn of(row: &Row, torn: Option<u64>) -> Self {
+    fn of(row: &Row, torn: u64) -> Self {
         match row.events().last() {
-            Some(last) => Self { count: Some(last.seq().get() + 1), last_time: Some(last.time()), torn },
+            Some(last) => Self { count: Some(last.seq().get() + 1), last_time: Some(last.time()), torn: Some(torn) },
             None => Self::default(),
         }
     }
@@ -151,7 +152,7 @@ fn last_row(bytes: &[u8], is_all: bool, version: u32) -> Option<Tail> {
             }
         };
         return Some(match row.events() {
-            [first, ..] if first.seq().get() == follows => Tail::of(&row, Some((bytes.len() - end) as u64)),
+            [first, ..] if first.seq().get() == follows => Tail::of(&row, (bytes.len() - end) as u64),
             _ => Tail::default(),
         });
     }
@@ -183,8 +184,9 @@ fn last_frame(
         }
         let Some(row) = content.strip_suffix(b"\n") else { return Ok(Some(Tail::default())) };
         let row_at = row.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        let torn = torn_from(file, frame.range.end, unpacker)?;
-        // A bad row in a whole frame is damage, which a look at the end does not tell.
+        // Neither a batch that decayed behind it nor a bad row in a whole frame is told by a look at the end, and how many
+        // events there are is not known then: who asks has to read the log.
+        let Some(torn) = torn_from(file, frame.range.end, unpacker)? else { return Ok(Some(Tail::default())) };
         return Ok(Some(rows::parse(&row[row_at..], version).map_or(Tail::default(), |row| Tail::of(&row, torn))));
     }
     Ok(if is_all { Some(torn_from(file, first, unpacker)?.map_or(Tail::default(), Tail::empty)) } else { None })
@@ -195,7 +197,8 @@ fn last_frame(
 fn torn_from(file: &mut Window<'_>, start: u64, unpacker: &mut Unpacker) -> io::Result<Option<u64>> {
     let size = file.size();
     let is_torn = match step(file, start)? {
-        Step::End | Step::Torn => true,
+        Step::End => true,
+        Step::Torn => !was_whole(file, start, unpacker)?,
         Step::Frame(frame) => is_half_written(file, &frame, size, unpacker)?,
         Step::Bad { .. } => has_gap(file, start, size)?,
     };

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::super::runtime::Storage;
-use super::disk::Name;
+use super::disk::{DiskFile, Name};
 use super::failure::Context;
 use super::files::Files;
-use super::layout::{Generation, unescape};
-use super::lines::find_line_feed;
+use super::frames::{Unpacker, next_whole};
+use super::layout::{Encoding, Generation, unescape};
+use super::lines::{PIECE, find_line_feed};
 use super::lock::{LOCK, Told};
+use super::stored_log::Log;
+use super::window::Window;
 use super::writer::is_draft;
 use crate::log::{SessionId, Vocabulary};
 use crate::seam::{Error, Fault, FaultKind, Result};
@@ -71,8 +74,8 @@ impl Files {
         }
     }
 
-    /// Whole rows that do not check out at the end of a log: they count as the tail of an unfinished write, and no
-    /// unfinished write leaves them. A line feed is written last.
+    /// What counts as the tail of an unfinished write, and is none that a single one leaves: whole rows that do not check
+    /// out, of which the line feed was written last, or whole frames behind what was never written.
     fn inspect_tail(&self, id: &SessionId) -> Result<Option<Fault>> {
         let told = match self.snapshot_of(id, &Vocabulary::default()) {
             Ok(told) => told,
@@ -92,18 +95,35 @@ impl Files {
             Ok(None) | Err(Error::Corruption { .. } | Error::NotFound { .. } | Error::Io { .. }) => return Ok(None),
             Err(other) => return Err(other),
         };
-        if log.torn == 0 || log.damage.is_some() || key.0.place.generation.encoding != super::Encoding::Raw {
+        if log.torn == 0 || log.damage.is_some() {
             return Ok(None);
         }
-        let mut tail = vec![0; usize::try_from(log.torn.min(LONGEST_TAIL)).unwrap_or(0)];
-        let length = key.0.file.read_at(&mut tail, log.end).map_err(|e| self.context(id).reading(&key.0.path, e))?;
-        if find_line_feed(&tail[..length]).is_none() {
-            return Ok(None);
-        }
-        let reason = "whole rows stand behind the last event and do not check out, as no unfinished write leaves them";
+        let file = &*key.0.file;
+        let reason = match key.0.place.generation.encoding {
+            Encoding::Raw => has_whole_row(file, &log).map(|found| found.then_some(ROWS_BEHIND)),
+            Encoding::Zstd => has_whole_frame(file, &log).map(|found| found.then_some(FRAMES_BEHIND)),
+        };
+        let Some(reason) = reason.map_err(|e| self.context(id).reading(&key.0.path, e))? else { return Ok(None) };
         let advice = "the next append cuts them off: look at them first, or restore the session from a backup";
         Ok(Some(Fault::new(FaultKind::Damage, reason, advice).of(id).at_seq(log.count).at_offset(log.end)))
     }
+}
+
+const ROWS_BEHIND: &str =
+    "whole rows stand behind the last event and do not check out, as no unfinished write leaves them";
+
+const FRAMES_BEHIND: &str =
+    "whole batches stand behind the last event and what was lost behind it, as no single unfinished write leaves them";
+
+fn has_whole_row(file: &dyn DiskFile, log: &Log) -> io::Result<bool> {
+    let mut tail = vec![0; usize::try_from(log.torn.min(LONGEST_TAIL)).unwrap_or(0)];
+    let length = file.read_at(&mut tail, log.end)?;
+    Ok(find_line_feed(&tail[..length]).is_some())
+}
+
+fn has_whole_frame(file: &dyn DiskFile, log: &Log) -> io::Result<bool> {
+    let mut window = Window::new(file, log.end + log.torn, PIECE);
+    Ok(next_whole(&mut window, log.end, &mut Unpacker::new()?)?.is_some())
 }
 
 /// What stands in the folder of a session.

@@ -200,10 +200,15 @@ impl Layout {
 
     /// Whether a folder holds a name as it is written here, on a file system that may not tell upper from lower case.
     pub(super) fn holds_exactly(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.name(path)?.is_some())
+    }
+
+    /// The name of a path in its folder, as it is written here.
+    pub(super) fn name(&self, path: &Path) -> io::Result<Option<Name>> {
         let (Some(folder), Some(last)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
-            return Ok(false);
+            return Ok(None);
         };
-        Ok(self.names(folder)?.iter().any(|name| name.text == last))
+        Ok(self.names(folder)?.into_iter().find(|name| name.text == last))
     }
 }
 

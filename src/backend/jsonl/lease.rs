@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::super::runtime::Process;
 use super::disk::Disk;
-use super::lock::Lock;
 use super::log_file::{LogFile, Tail};
+use super::log_lock::Owned;
 use super::memo::Slot;
 
 /// The ownership of a session.
@@ -13,7 +13,7 @@ pub(super) struct Lease {
     /// A process that is forked gets the lease as well, and has no part in it.
     process: Process,
     disk: Arc<dyn Disk>,
-    /// The log that it stands for. Its lock is held there.
+    /// The log that it stands for. Its locks are held there.
     pub(super) log: Arc<LogFile>,
     /// What is known of the log. Held here so that the memo keeps it.
     pub(super) slot: Arc<Slot>,
@@ -22,8 +22,8 @@ pub(super) struct Lease {
 
 impl Lease {
     /// The lease of a log that ends with `tail`.
-    pub(super) fn new(disk: Arc<dyn Disk>, log: Arc<LogFile>, lock: Lock, slot: Arc<Slot>, tail: Tail) -> Self {
-        log.begin(lock, tail.range.start);
+    pub(super) fn new(disk: Arc<dyn Disk>, log: Arc<LogFile>, owned: Owned, slot: Arc<Slot>, tail: Tail) -> Self {
+        log.begin(owned, tail.range.start);
         Self { process: Process::current(), disk, log, slot, tail }
     }
 }

@@ -7,13 +7,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::disk::{Disk, DiskFile, Identity};
 use super::files::guard;
 use super::layout::Place;
 use super::lock::{Lock, Taken};
+use super::log_lock::{LogLock, Owned};
 use super::scan::scan;
 use crate::log::SessionId;
 
@@ -36,7 +37,7 @@ struct Content {
     /// Opened when it is first needed, and kept, unless very many are: one that is opened later may not be told of a failure.
     file: Option<Arc<dyn DiskFile>>,
     /// What keeps others off, as long as a lease of this store lives.
-    lock: Option<Lock>,
+    owned: Option<Owned>,
     /// Where the log ended when this store saw or wrote it last.
     end: u64,
     /// How much of it, from its start on, is known to survive.
@@ -94,7 +95,7 @@ impl LogFile {
     ) -> Self {
         let content = Content {
             file,
-            lock: None,
+            owned: None,
             end: durable,
             durable,
             lowest: u64::MAX,
@@ -114,10 +115,12 @@ impl LogFile {
         self.identity
     }
 
-    /// Gives the file to a lease: its lock, and where its log ends.
-    pub(super) fn begin(&self, lock: Lock, end: u64) {
+    /// Gives the file to a lease: its locks, and where its log ends.
+    pub(super) fn begin(&self, owned: Owned, end: u64) {
         let mut content = self.content();
-        content.lock = Some(lock);
+        // It may have been closed meanwhile, and the lock is one of this very opening.
+        content.file = Some(owned.log.file());
+        content.owned = Some(owned);
         content.end = end;
     }
 
@@ -128,7 +131,7 @@ impl LogFile {
             let mut content = self.content();
             if tail.is_ours
                 && let Some(file) = content.file.clone()
-                && let Err(e) = content.cut_own(disk, &*file, &tail.range)
+                && let Err(e) = content.cut_own(disk, &self.place.folder, &*file, &tail.range)
             {
                 log::warn!("{path}: what a failed append left could not be cut off: {e}; the next writer may read it");
             }
@@ -138,14 +141,14 @@ impl LogFile {
         if has_fresh_cut && let Err(e) = self.sync(disk) {
             log::warn!("{path}: syncing what a failed append left and was cut off: {e}");
         }
-        self.content().lock = None;
+        self.content().owned = None;
     }
 
     /// Closes a file that no lease needs: it is opened again to be synced, and what is not known to survive is written again
     /// then.
     pub(super) fn close_unless_leased(&self) {
         let mut content = self.content();
-        if content.lock.is_none() && content.file.take().is_some() {
+        if content.owned.is_none() && content.file.take().is_some() {
             content.was_closed |= content.durable < content.end;
         }
     }
@@ -165,10 +168,7 @@ impl LogFile {
 
     /// Whether the lease still keeps everybody else off.
     pub(super) fn is_held(&self, disk: &dyn Disk) -> io::Result<bool> {
-        match &self.content().lock {
-            Some(lock) => lock.is_held(disk),
-            None => Ok(false),
-        }
+        self.content().is_held(disk, &self.place.folder)
     }
 
     /// Writes a batch at `end`, where the log ends, after cutting `tail` off. After a failure nothing of the batch is left,
@@ -216,7 +216,7 @@ impl LogFile {
                 Ok(file)
             }
             Err(failed) => {
-                content.take_back(disk, &*file, end..end + bytes.len() as u64, tail);
+                content.take_back(disk, &self.place.folder, &*file, end..end + bytes.len() as u64, tail);
                 Err(failed.into())
             }
         }
@@ -229,12 +229,30 @@ impl LogFile {
             content.end = end;
             // Open, or nothing could have been written.
             let Some(file) = content.file.clone() else { return };
-            content.take_back(disk, &*file, end..end + length as u64, tail);
+            content.take_back(disk, &self.place.folder, &*file, end..end + length as u64, tail);
             content.has_fresh_cut()
         };
         // Where it fails the next write asks for it again.
         if has_fresh_cut && let Err(e) = self.sync(disk) {
             log::debug!("{}: syncing what was taken back: {e}", self.path.display());
+        }
+    }
+
+    /// Checks that the log still stands where it was written, with all that was acknowledged. Nobody else may change it as
+    /// long as it is leased, and a sync of the open file knows nothing of its name.
+    pub(super) fn check_stands(&self, disk: &dyn Disk) -> io::Result<()> {
+        let end = self.content().end;
+        let advice = "what was acknowledged is not there any more: restore the session from a backup, or store what is still \
+                      known of it anew, under another id";
+        let gone = |what: String| Err(io::Error::other(format!("{what} while this store wrote it; {advice}")));
+        match disk.stat(&self.path) {
+            Ok(found) if found.identity != self.identity => gone("another file was put in its place".to_owned()),
+            Ok(found) if found.size < end => {
+                gone(format!("it was cut to {} bytes of {end} by another program", found.size))
+            }
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => gone("it was removed by another program".to_owned()),
+            Err(e) => Err(e),
         }
     }
 
@@ -264,6 +282,12 @@ impl LogFile {
         synced
     }
 
+    /// Locks the log through an opening of its own, for as long as nobody has a lease of it.
+    fn lock_alone(&self, disk: &dyn Disk) -> io::Result<LogLock> {
+        LogLock::take(disk.open(&self.path)?.into(), &self.path)?
+            .ok_or_else(|| io::Error::other("an earlier sync failed, and another program writes it now"))
+    }
+
     /// Writes again what is not known to survive, as far as it still is what was written: the system may have let go of it
     /// and read back what was there before.
     fn write_again(&self, disk: &dyn Disk, content: &mut Content, file: &dyn DiskFile) -> io::Result<()> {
@@ -272,10 +296,10 @@ impl LogFile {
             return Ok(());
         }
         // Nobody else may change it meanwhile.
-        let _lock = match &content.lock {
-            Some(lock) if lock.is_held(disk)? => None,
-            Some(_) => return Err(io::Error::other("an earlier sync failed, and another program writes it now")),
-            None => match Lock::take(disk, &self.place.folder)? {
+        let _lock = match content.owned.is_some() {
+            true if content.is_held(disk, &self.place.folder)? => None,
+            true => return Err(io::Error::other("an earlier sync failed, and another program writes it now")),
+            false => match Lock::take(disk, &self.place.folder)? {
                 Taken::Locked(lock) => Some(lock),
                 // Removed meanwhile.
                 Taken::Absent => return Ok(()),
@@ -287,6 +311,7 @@ impl LogFile {
                 Taken::Busy => return Err(io::ErrorKind::ResourceBusy.into()),
             },
         };
+        let _log = if content.owned.is_some() { None } else { Some(self.lock_alone(disk)?) };
         let stat = file.stat()?;
         let is_whole = scan(file, stat.size, &self.id, self.place.generation, 0)?
             .is_ok_and(|log| log.damage.is_none() && log.end >= end);
@@ -310,6 +335,29 @@ impl LogFile {
 }
 
 impl Content {
+    /// Whether the lease still keeps everybody else off. The file beside the log may be gone: nobody else has got further
+    /// than to the lock on the log, and so it is made again.
+    fn is_held(&mut self, disk: &dyn Disk, folder: &Path) -> io::Result<bool> {
+        let Some(owned) = &mut self.owned else { return Ok(false) };
+        if owned.folder.is_held(disk)? {
+            return Ok(true);
+        }
+        match disk.stat(owned.folder.path()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+            // Another file in its place is another program's.
+            Ok(_) => return Ok(false),
+        }
+        match Lock::take(disk, folder)? {
+            Taken::Locked(lock) => {
+                lock.note_stored(true);
+                owned.folder = lock;
+                Ok(true)
+            }
+            Taken::Held(_) | Taken::Absent | Taken::Busy => Ok(false),
+        }
+    }
+
     fn has_fresh_cut(&self) -> bool {
         self.cuts > self.durable_cuts
     }
@@ -328,17 +376,20 @@ impl Content {
     }
 
     /// Cuts off a batch that was not stored, or notes it as the tail.
-    fn take_back(&mut self, disk: &dyn Disk, file: &dyn DiskFile, batch: Range<u64>, tail: &mut Tail) {
-        if let Err(e) = self.cut_own(disk, file, &batch) {
+    fn take_back(&mut self, disk: &dyn Disk, folder: &Path, file: &dyn DiskFile, batch: Range<u64>, tail: &mut Tail) {
+        if let Err(e) = self.cut_own(disk, folder, file, &batch) {
             log::warn!("cutting off what a failed append left: {e}; the next one tries again");
             *tail = Tail { range: batch, is_ours: true };
         }
     }
 
     /// Cuts off what this lease wrote, where nothing of anybody else's stands behind it.
-    fn cut_own(&mut self, disk: &dyn Disk, file: &dyn DiskFile, written: &Range<u64>) -> io::Result<()> {
+    fn cut_own(&mut self, disk: &dyn Disk, folder: &Path, file: &dyn DiskFile, written: &Range<u64>) -> io::Result<()> {
         let size = file.stat()?.size;
-        let is_held = self.lock.as_ref().map_or(Ok(false), |lock| lock.is_held(disk))?;
-        if is_held && size > written.start && size <= written.end { self.cut(file, written.start) } else { Ok(()) }
+        if self.is_held(disk, folder)? && size > written.start && size <= written.end {
+            self.cut(file, written.start)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -15,16 +15,19 @@ mod lease;
 mod lines;
 mod lock;
 mod log_file;
+mod log_lock;
 mod memo;
 mod owner;
 mod removal;
 mod root_lock;
 mod rows;
 mod scan;
+mod search;
 mod stored_log;
 #[cfg(test)]
 mod tests;
 mod unsynced;
+mod wholeness;
 mod window;
 #[cfg(test)]
 mod work;
@@ -70,10 +73,12 @@ pub use self::layout::Encoding;
 ///   has left itself, is cut off: bytes that somebody else adds meanwhile stay, and the append is refused.
 /// - **Ownership** is a lock on `session.lock`, held by the kernel: it ends with the process, however that ends. Releases
 ///   of DeepSeek Harness that lock the same file keep off and are kept off; earlier ones know no lock. File systems
-///   without such locks are not for writing. Every append checks that the file it locked is still the one in its place and
-///   still holds the record that it left there: a writer whose session was taken over by force, by removing or replacing
-///   the lock file, gets `OwnershipLost` from then on, stores nothing, cuts nothing, and leaves the new owner alone when it
-///   closes.
+///   without such locks are not for writing. A writer has the log itself locked as well (but on Windows, where that keeps
+///   out readers): removing the lock file takes no session from it, paused or not, and its next append makes the file
+///   again. To take a session over by force, end the process that has it. Every append checks that the file beside the log
+///   is still the one that it locked and still holds the record that it left there: a writer for which another program has
+///   put another one in its place, or has written over it, gets `OwnershipLost` from then on, stores nothing, cuts nothing,
+///   and leaves the new owner alone when it closes.
 /// - **Owners** are told in [`Snapshot::owner`](crate::Snapshot::owner) whatever store or process they write through. A
 ///   writer that closes empties the lock file, so that one look at its size tells that nobody writes; only where it holds
 ///   a record, of a writer or of one that was killed, is the lock tried, together with others who look and only for that
@@ -81,7 +86,8 @@ pub use self::layout::Encoding;
 ///   the same. Looking makes and changes no file.
 /// - **Removing** takes the oldest generation first and the newest last, so that all of the session is there or nothing; a
 ///   folder that is left with nothing but a lock or drafts is no session, keeps nobody from its id, and is cleaned up with
-///   the next creation.
+///   the next creation. A session whose folder is a symbolic link is read and written like any other, and not removed:
+///   `InvalidArgument`.
 /// - **Damage** in one file leaves the rest alone: a session whose header cannot be read is listed by the name of its
 ///   folder.
 /// - **Listing** reads the first line and the last of each session on the page, and looks at every file's size and time:

@@ -1,19 +1,21 @@
 //! Removing a session, whole or not at all.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::failure::Damage;
 use super::files::{Files, guard};
 use super::layout::{Found, Generation, Place, one_of};
 use super::lock::{LOCK, Lock, lock_session};
+use super::log_lock::{LogLock, Owned, own};
 use super::writer::is_draft;
 use crate::log::{SessionId, Vocabulary};
-use crate::seam::{Removal, Result, Revision};
+use crate::seam::{Error, Removal, Result, Revision};
 
 impl Files {
     pub(super) fn remove_session(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {
         let context = self.context(id);
-        let found = self.layout.find(id).map_err(|e| context.reading(self.layout.root(), e))?;
+        let found = self.find_places(id).map_err(|e| context.reading(self.layout.root(), e))?;
         let several = found.len() > 1;
         let folder = match one_of(found) {
             None => return Ok(Removal::Absent),
@@ -22,10 +24,20 @@ impl Files {
             }
             Some(Found::One(Place { folder, .. }) | Found::Unclear { folder, .. }) => folder,
         };
-        if !self.is_its_own(&folder, id)? {
-            return Ok(Removal::Absent);
+        match self.layout.name(&folder).map_err(|e| context.reading(&folder, e))? {
+            None => return Ok(Removal::Absent),
+            // Another store may have it, or a backup.
+            Some(name) if name.is_link => {
+                let reason = format!(
+                    "{} is a symbolic link to its folder, and what stands behind that is left alone; remove the link \
+                     itself to take the session out of this store",
+                    folder.display()
+                );
+                return Err(Error::InvalidArgument { session: Some(id.clone()), reason });
+            }
+            Some(_) => {}
         }
-        let Some(lock) = lock_session(&*self.disk, &folder, id, &context)? else { return Ok(Removal::Absent) };
+        let Some((lock, _log)) = self.take_for_removal(&folder, id)? else { return Ok(Removal::Absent) };
         if let Some(revision) = only {
             match self.snapshot_of(id, &Vocabulary::default())? {
                 None => return Ok(Removal::Absent),
@@ -59,6 +71,22 @@ impl Files {
         self.unsynced.add_folder(folder.parent().unwrap_or(self.layout.root()));
         self.remove_folder(&folder, &lock);
         Ok(Removal::Removed)
+    }
+
+    /// Locks a session as its writer does: the folder, and the log that it holds.
+    fn take_for_removal(&self, folder: &Path, id: &SessionId) -> Result<Option<(Lock, Option<LogLock>)>> {
+        let context = self.context(id);
+        let generations = self.layout.generations(folder).map_err(|e| context.reading(folder, e))?;
+        let newest = generations.last().map(|newest| folder.join(newest.file_name()));
+        // What cannot be opened has no writer, and can be removed all the same.
+        let opened = newest.and_then(|path| self.disk.open(&path).ok().map(|file| (Arc::from(file), path)));
+        match opened {
+            Some((file, path)) => {
+                let owned = own(&*self.disk, &file, &path, id, &context)?;
+                Ok(owned.map(|Owned { log, folder }| (folder, Some(log))))
+            }
+            None => Ok(lock_session(&*self.disk, folder, id, &context)?.map(|lock| (lock, None))),
+        }
     }
 
     /// Removes the folder of a session that is gone; what is none of ours in it keeps it.

@@ -10,6 +10,7 @@ use super::layout::{Encoding, Generation};
 use super::lines::{Lines, PIECE, find_line_feed};
 use super::rows::{self, Row};
 use super::stored_log::{Log, Place};
+use super::wholeness::was_whole;
 use super::window::Window;
 use crate::log::{Seq, SessionHeader, SessionId};
 
@@ -115,6 +116,13 @@ fn scan_zstd(
                 let behind = next.as_ref().map_or(file.size(), |frame| frame.range.start);
                 let is_gap = has_gap(file, at, behind)?;
                 match (unreadable, &next) {
+                    (Step::Torn, None) if was_whole(file, at, &mut unpacker)? => {
+                        scan.refuse(
+                            at,
+                            "a length in the header of the frame is not what was written".to_owned(),
+                            false,
+                        );
+                    }
                     (Step::Torn, None) => return Ok(Ok(scan.finish(file.size()))),
                     (Step::Bad { reason, offset }, _) => scan.refuse(offset, reason.to_owned(), is_gap),
                     (_, _) => {

@@ -15,6 +15,8 @@ pub(super) struct Window<'f> {
     step: usize,
     held: Held,
     aside: Held,
+    /// Bytes that stand for those of the file, and from where on.
+    instead: Option<(u64, Vec<u8>)>,
 }
 
 /// Bytes of a file that were read.
@@ -32,6 +34,17 @@ impl Held {
         self.bytes.get(start..start.checked_add(length)?)
     }
 
+    /// Puts bytes in the place of those that were read, as far as they are held.
+    fn put(&mut self, instead: Option<&(u64, Vec<u8>)>) {
+        let Some((offset, bytes)) = instead else { return };
+        for (byte, at) in bytes.iter().zip(*offset..) {
+            let place = at.checked_sub(self.at).and_then(|place| usize::try_from(place).ok());
+            if let Some(held) = place.and_then(|place| self.bytes.get_mut(place)) {
+                *held = *byte;
+            }
+        }
+    }
+
     /// What it takes in memory, in bytes.
     pub(super) fn bytes_held(&self) -> usize {
         self.bytes.capacity()
@@ -45,7 +58,12 @@ impl<'f> Window<'f> {
 
     /// A window on the same bytes as an earlier one, of which `held` was kept.
     pub(super) fn over(file: &'f dyn DiskFile, size: u64, step: usize, held: Held) -> Self {
-        Self { file, size, step, held, aside: Held::default() }
+        Self { file, size, step, held, aside: Held::default(), instead: None }
+    }
+
+    /// The same file as if `bytes` stood at `offset`.
+    pub(super) fn with(&self, offset: u64, bytes: Vec<u8>) -> Self {
+        Self { instead: Some((offset, bytes)), ..Self::new(self.file, self.size, self.step) }
     }
 
     /// What was read, to be gone on with.
@@ -66,6 +84,7 @@ impl<'f> Window<'f> {
         if self.held.get(offset, length).is_none() {
             let wanted = self.left(offset, self.step).max(length);
             fill(&mut self.held, self.file, &mut self.size, offset, wanted)?;
+            self.held.put(self.instead.as_ref());
         }
         let start = usize::try_from(offset.saturating_sub(self.held.at)).unwrap_or(usize::MAX);
         let start = start.min(self.held.bytes.len());
@@ -78,6 +97,7 @@ impl<'f> Window<'f> {
         if self.held.get(offset, length).is_none() && self.aside.get(offset, length).is_none() {
             let wanted = self.left(offset, self.step.min(ASIDE)).max(length);
             fill(&mut self.aside, self.file, &mut self.size, offset, wanted)?;
+            self.aside.put(self.instead.as_ref());
         }
         let found = self.held.get(offset, length).or_else(|| self.aside.get(offset, length));
         // Not all is there only where the file was cut meanwhile.

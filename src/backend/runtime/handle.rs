@@ -120,6 +120,7 @@ impl<S: Storage> Core<S> {
     fn flush(&self) -> Result<()> {
         let mut turn = self.turn("flush")?;
         let flushed = self.store_pending(&mut turn).and_then(|()| self.shared.storage.sync());
+        let flushed = flushed.and_then(|()| self.check_stands(&turn));
         self.note("flush", &flushed);
         flushed
     }
@@ -132,10 +133,18 @@ impl<S: Storage> Core<S> {
         }
     }
 
+    /// Checks that there is something that was made to survive. Only its one writer knows what has to be there.
+    fn check_stands(&self, lease: &Option<S::Lease>) -> Result<()> {
+        match lease {
+            Some(lease) => self.shared.storage.check_stands(self.id(), lease),
+            None => Ok(()),
+        }
+    }
+
     /// The part of a flush of the whole store that is this handle's. A handle that was closed has nothing left to do.
     pub(super) fn join_flush(&self) -> Result<()> {
         match self.turn("flush") {
-            Ok(mut turn) => self.store_pending(&mut turn),
+            Ok(mut turn) => self.store_pending(&mut turn).and_then(|()| self.check_stands(&turn)),
             Err(Error::HandleClosed { .. }) => Ok(()),
             Err(other) => Err(other),
         }

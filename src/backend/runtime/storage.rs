@@ -57,6 +57,12 @@ pub(crate) trait Storage: Send + Sync + 'static {
     /// Makes all that this store acknowledged survive a loss of power, and what was stored before it was opened.
     fn sync(&self) -> Result<()>;
 
+    /// Checks that what was acknowledged through a lease is still where it was stored, as far as that can be told without
+    /// reading it.
+    fn check_stands(&self, _id: &SessionId, _lease: &Self::Lease) -> Result<()> {
+        Ok(())
+    }
+
     /// Checks what is kept beside the logs, without keeping a writer waiting.
     fn inspect(&self, _found: &mut dyn FnMut(Fault)) -> Result<()> {
         Ok(())

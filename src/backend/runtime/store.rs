@@ -172,15 +172,18 @@ impl<S: Storage> Runtime<S> {
     pub(crate) fn flush(&self) -> Result<()> {
         self.shared.process.check(None)?;
         let writers = self.shared.claims.lock().writers();
-        let mut failures: Vec<_> = writers.iter().filter_map(|core| core.join_flush().err()).collect();
+        let joined: Vec<_> = writers.iter().map(|core| core.join_flush()).collect();
+        let mut synced = Ok(());
         // A store that was only read has nothing to flush, and may stand where nothing can be written.
         if self.shared.has_written.load(Ordering::Acquire) {
-            let synced = self.shared.storage.sync();
-            writers.iter().for_each(|core| core.note("flush", &synced));
-            // Where the barrier fails nothing is durable, which counts for more than the failure of one session.
-            failures.splice(0..0, synced.err());
+            synced = self.shared.storage.sync();
+            for (core, joined) in writers.iter().zip(&joined) {
+                core.note("flush", if synced.is_ok() { joined } else { &synced });
+            }
         }
-        Error::collect(failures)
+        // Where the barrier fails nothing is durable, which counts for more than the failure of one session.
+        let failures = synced.err().into_iter().chain(joined.into_iter().filter_map(Result::err));
+        Error::collect(failures.collect())
     }
 
     pub(crate) fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {

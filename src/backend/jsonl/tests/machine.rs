@@ -317,7 +317,10 @@ impl Disk for Machine {
         state.step(Call::ReadDir, path)?;
         let names = state.names(state.find(path)?)?;
         let is_folder = |node| matches!(state.nodes[node].live, Content::Folder(_));
-        Ok(names.iter().map(|(name, node)| Name { text: name.clone(), may_be_folder: is_folder(node) }).collect())
+        Ok(names
+            .iter()
+            .map(|(name, node)| Name { text: name.clone(), may_be_folder: is_folder(node), is_link: false })
+            .collect())
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {

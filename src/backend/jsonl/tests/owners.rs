@@ -51,11 +51,16 @@ fn a_fenced_writer_stores_nothing_and_cuts_nothing() {
                 fenced.append(&events(3..9)).unwrap_err();
                 assert!(place.watch.heal());
             }
-            // Somebody takes the session over by force.
+            // A program that goes by the lock file alone takes the session over by force.
+            let added = bytes_of(&place, 3..5);
             fs::remove_file(lock_of(&place)).unwrap();
-            let owner_now = writer(&second);
-            let record = fs::read(lock_of(&place)).unwrap();
-            owner_now.append(&events(3..5)).unwrap();
+            let record = write_record(&Holder::new(7, "elsewhere", 5)).into_bytes();
+            fs::write(lock_of(&place), &record).unwrap();
+            let other = fs::File::open(lock_of(&place)).unwrap();
+            other.lock().unwrap();
+            let stored = fs::read(log_of(&place)).unwrap();
+            let whole = stored.len() - if has_leftovers { 20 } else { 0 };
+            fs::write(log_of(&place), [&stored[..whole], &added].concat()).unwrap();
             let bytes = fs::read(log_of(&place)).unwrap();
             for batch in [events(3..4), events(5..6), events(3..4)] {
                 assert_eq!(kind(fenced.append(&batch)), ErrorKind::OwnershipLost, "{encoding:?} {has_leftovers}");
@@ -64,15 +69,89 @@ fn a_fenced_writer_stores_nothing_and_cuts_nothing() {
             fenced.close().unwrap();
             assert!(fs::read(log_of(&place)).unwrap() == bytes);
             assert!(fs::read(lock_of(&place)).unwrap() == record);
-            assert_eq!(owner(&third).unwrap().process, std::process::id());
+            assert_eq!(owner(&third).unwrap().process, 7);
             assert_eq!(kind(third.open(&id("s"), OpenOptions::write()).map(drop)), ErrorKind::AlreadyOwned);
-            owner_now.append(&events(5..6)).unwrap();
-            owner_now.close().unwrap();
+            drop(other);
             assert_eq!(owner(&third), None);
+            writer(&second).append(&events(5..6)).unwrap();
             writer(&first).append(&events(6..7)).unwrap();
             assert_eq!(read(&third, "s"), events(0..7));
         }
     }
+}
+
+/// The bytes of a batch as they stand in a log.
+fn bytes_of(place: &Place, range: std::ops::Range<u64>) -> Vec<u8> {
+    let other = Place::new(place.encoding);
+    let handle = create(&other.open(0), "s");
+    handle.append(&events(0..range.start)).unwrap();
+    let before = fs::read(log_of(&other)).unwrap().len();
+    handle.append(&events(range)).unwrap();
+    fs::read(log_of(&other)).unwrap().split_off(before)
+}
+
+#[test]
+fn removing_the_lock_file_takes_no_session_from_a_writer_that_lives() {
+    for encoding in ENCODINGS {
+        for is_new in [true, false] {
+            let place = Place::new(encoding);
+            let (first, second) = (place.open(64 << 20), place.open(0));
+            let mut handle = create(&first, "s");
+            handle.append(&events(0..3)).unwrap();
+            if !is_new {
+                drop(handle);
+                handle = writer(&first);
+            }
+            for seq in 3..6 {
+                fs::remove_file(lock_of(&place)).unwrap();
+                let bytes = fs::read(log_of(&place)).unwrap();
+                let refusals =
+                    [second.open(&id("s"), OpenOptions::write()).map(drop), second.remove(&id("s")).map(drop)];
+                for refused in refusals {
+                    match refused.unwrap_err() {
+                        Error::AlreadyOwned { holder, .. } if cfg!(target_os = "linux") => {
+                            assert_eq!(holder.process, std::process::id());
+                        }
+                        Error::AlreadyOwned { .. } => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+                assert!(!lock_of(&place).exists(), "a refusal changes nothing");
+                assert!(fs::read(log_of(&place)).unwrap() == bytes);
+                handle.append(&events(seq..seq + 1)).unwrap();
+                assert_eq!(owner(&second).unwrap().process, std::process::id(), "the lock file is there again");
+            }
+            fs::remove_file(lock_of(&place)).unwrap();
+            handle.close().unwrap();
+            writer(&second).append(&events(6..7)).unwrap();
+            assert_eq!(read(&first, "s"), events(0..7));
+            fs::remove_file(lock_of(&place)).unwrap();
+            assert!(second.remove(&id("s")).unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_append_costs_no_lock() {
+    let place = Place::new(Encoding::Raw);
+    let store = place.open(0);
+    let handle = create(&store, "s");
+    handle.append(&events(0..1)).unwrap();
+    let locks = Arc::new(AtomicUsize::new(0));
+    let counted = locks.clone();
+    *place.watch.at.lock().unwrap() = Some((
+        Call::Lock,
+        Arc::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }),
+    ));
+    for seq in 1..50 {
+        handle.append(&events(seq..seq + 1)).unwrap();
+    }
+    assert_eq!(locks.load(Ordering::Relaxed), 0);
+    handle.close().unwrap();
+    drop(writer(&store));
+    assert_eq!(locks.load(Ordering::Relaxed), 2, "the log, and the file beside it");
 }
 
 #[test]
