@@ -21,4 +21,4 @@ pub(crate) use sqlite::{DSH_APPLICATION_ID, Mode, SQLITE_APPLICATION_ID, beside,
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Journal, SqliteOptions, SqliteStore};
 #[cfg(feature = "cli")]
-pub(crate) use sqlite::{side_files, sql};
+pub(crate) use sqlite::sql;

@@ -7,4 +7,5 @@ mod folder;
 mod looking;
 mod moving;
 mod places;
+mod slips;
 mod upkeep;
