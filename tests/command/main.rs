@@ -1,5 +1,6 @@
 //! The `sessions` command as its users run it.
 
+mod advice;
 mod archives;
 mod asking;
 mod demo;
