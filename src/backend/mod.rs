@@ -16,9 +16,9 @@ pub use memory::MemoryStore;
 pub use report::BackupReport;
 #[cfg(feature = "sqlite")]
 pub use report::CompactReport;
+#[cfg(feature = "cli")]
+pub(crate) use sqlite::sql;
 #[cfg(feature = "sqlite")]
 pub(crate) use sqlite::{DSH_APPLICATION_ID, Mode, SQLITE_APPLICATION_ID, beside, open_read_only};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Journal, SqliteOptions, SqliteStore};
-#[cfg(feature = "cli")]
-pub(crate) use sqlite::{side_files, sql};

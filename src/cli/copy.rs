@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::import::{Outcomes, options};
 use super::place::Place;
 use super::screen::Screen;
+use super::unmade::Unmade;
 use crate::export;
 use crate::log::SessionId;
 
@@ -35,13 +36,25 @@ pub(super) struct Copy {
 
 impl Copy {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        let target = Place::new(Some(self.to))?;
+        if place.overlaps(&target) {
+            return Err(Failure::Usage(format!(
+                "{} is the store itself, or a part of it: name another place to copy to",
+                target.name().display()
+            )));
+        }
         let source = place.open()?;
-        let target = Place::new(Some(self.to)).open_or_create()?;
+        let store = Unmade::open(&target)?;
         let sessions = (!self.sessions.is_empty()).then_some(&*self.sessions);
         let from = place.name().display().to_string();
-        let mut outcomes = Outcomes::new(screen);
+        let mut outcomes = Outcomes::new(screen, "session");
         let tell = &mut |outcome| outcomes.tell(&from, outcome);
-        export::copy(&*source, &from, &*target, sessions, options(self.extend), tell)?;
+        let tally = export::copy(&*source, &from, &*store, sessions, options(self.extend), tell)?;
+        drop(store);
+        // Of a store without sessions as well.
+        if tally.failed == 0 && !target.is_there() {
+            target.open_or_create()?;
+        }
         outcomes.finish()
     }
 }

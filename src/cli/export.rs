@@ -5,10 +5,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::failure::Failure;
-use super::list::size;
+use super::list::{counted, size};
 use super::place::Place;
 use super::screen::{Screen, note, visible};
 use crate::export::{jsonl, zip};
@@ -18,6 +18,7 @@ use crate::seam::{Error, ListQuery, SessionPersistence};
 
 /// Write sessions as JSONL, the header and then a line for each event, or as a ZIP archive of that
 #[derive(Args)]
+#[command(group(ArgGroup::new("which").args(["sessions", "all"]).required(true)))]
 #[command(after_help = "\
 Any session can be exported, whether this build can interpret it or not. A file has its name only
 when it is whole. Existing files of the same name are replaced. Equal sessions give equal files,
@@ -30,7 +31,7 @@ Examples:
   sessions export fix-login-loop --format zip --descendants -o fix-login-loop.zip")]
 pub(super) struct Export {
     /// The sessions
-    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "ID")]
     sessions: Vec<SessionId>,
     /// Every session of the store
     #[arg(long)]
@@ -70,16 +71,21 @@ impl Writing {
         }
     }
 
+    fn file_name(self, session: &SessionId) -> String {
+        format!("{}.{}", file_name(session), self.end())
+    }
+
     /// Writes a session and tells what was written.
     fn write(self, store: &dyn SessionPersistence, session: &SessionId, out: &mut dyn Write) -> Result<String, Error> {
         Ok(match self.format {
             Format::Jsonl => {
                 let report = jsonl(store, session, out)?;
-                format!("{} events, {}", report.events, size(report.bytes))
+                format!("{}, {}", counted(report.events, "event"), size(report.bytes))
             }
             Format::Zip => {
                 let report = zip(store, session, self.with_descendants, out)?;
-                format!("{} sessions, {} events, {}", report.sessions, report.events, size(report.bytes))
+                let (sessions, events) = (counted(report.sessions, "session"), counted(report.events, "event"));
+                format!("{sessions}, {events}, {}", size(report.bytes))
             }
         })
     }
@@ -97,13 +103,8 @@ impl Export {
         if self.format == Format::Zip && matches!(target, Target::Output) && screen.is_terminal() {
             return Err(Failure::Usage("an archive is nothing for a terminal: add --output FILE".to_owned()));
         }
-        if let Target::File(path) = &target
-            && place.owns(path)
-        {
-            return Err(Failure::Usage(format!(
-                "{} is a part of the store itself, which the export would destroy: name another file",
-                path.display()
-            )));
+        if let Target::File(path) | Target::Folder(path) = &target {
+            refuse_part(place, path)?;
         }
         let store = place.open()?;
         let sessions = if self.all {
@@ -111,6 +112,11 @@ impl Export {
         } else {
             self.sessions
         };
+        if let Target::Folder(folder) = &target {
+            for session in &sessions {
+                refuse_part(place, &folder.join(writing.file_name(session)))?;
+            }
+        }
         match target {
             Target::Output => {
                 for session in &sessions {
@@ -128,6 +134,17 @@ impl Export {
             Target::Folder(path) => write_all(&*store, &sessions, &path, writing),
         }
     }
+}
+
+/// Refuses to write over what the store is made of, or where it keeps its files when it needs them.
+fn refuse_part(place: &Place, path: &Path) -> Result<(), Failure> {
+    if !place.owns(path) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{} is a part of the store itself, which the export would destroy: name another place",
+        path.display()
+    )))
 }
 
 enum Target {
@@ -166,10 +183,9 @@ fn write_all(
     let mut failed = 0;
     let mut written: HashMap<String, SessionId> = HashMap::new();
     for session in sessions {
-        let name = |session: &SessionId| format!("{}.{}", file_name(session), writing.end());
-        let path = folder.join(name(session));
+        let path = folder.join(writing.file_name(session));
         let result = match written.insert(session.escaped().to_ascii_lowercase(), session.clone()) {
-            Some(other) if other != *session && is_same_file(&path, &folder.join(name(&other))) => {
+            Some(other) if other != *session && is_same_file(&path, &folder.join(writing.file_name(&other))) => {
                 Err(Error::InvalidArgument {
                     session: Some(session.clone()),
                     reason: format!(
@@ -223,7 +239,7 @@ fn write(
     // A device or a pipe is written as it is; a new file in its place is not what is wanted.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let mut file = fs::OpenOptions::new().write(true).open(path).map_err(Failure::file(path, "opening"))?;
-        return Ok(writing.write(store, session, &mut file)?);
+        return writing.write(store, session, &mut file).map_err(|error| Failure::export(path, error));
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
@@ -231,7 +247,7 @@ fn write(
         .suffix(".part")
         .tempfile_in(folder)
         .map_err(Failure::file(path, "making the file"))?;
-    let report = writing.write(store, session, &mut file)?;
+    let report = writing.write(store, session, &mut file).map_err(|error| Failure::export(path, error))?;
     file.as_file().sync_all().map_err(Failure::file(path, "writing"))?;
     file.persist(path).map_err(|failed| Failure::file(path, "naming the file")(failed.error))?;
     Ok(report)

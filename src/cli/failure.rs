@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 
 use super::screen::{note, visible};
 use crate::export::{self, ImportError};
-use crate::seam::Error;
+use crate::seam::{Error, ErrorKind, is_out_of_files};
 
 /// Why the command did not do what it was asked for.
 #[derive(Debug)]
@@ -29,18 +29,31 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// What an export to a file of the user met: the file's own failure, or the store's.
+    pub(super) fn export(path: &Path, error: Error) -> Self {
+        match export::write_failure(&error) {
+            Some(failure) if failure.kind() != io::ErrorKind::BrokenPipe => {
+                Self::File { path: path.to_owned(), doing: "writing", source: again(failure) }
+            }
+            _ => error.into(),
+        }
+    }
+
     pub(super) fn file(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { path, doing, source }
     }
 
-    /// Tells the user and gives the exit code.
-    pub(super) fn report(self) -> ExitCode {
+    /// Tells the user of the `command` and gives the exit code.
+    pub(super) fn report(self, command: &str) -> ExitCode {
         match self {
             // Whoever read the output has what they wanted.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Self::Usage(reason) => {
-                let error = super::Cli::command().error(clap::error::ErrorKind::ArgumentConflict, reason);
+                let mut parser = super::Cli::command();
+                parser.build();
+                let parser = parser.find_subcommand_mut(command).cloned().unwrap_or(parser);
+                let error = parser.clone().error(clap::error::ErrorKind::ArgumentConflict, visible(&reason));
                 answer_of_the_parser(&error)
             }
             Self::Reported => ExitCode::FAILURE,
@@ -53,7 +66,20 @@ impl Failure {
 
     /// Writes the one line of this failure, where the command goes on with the next item.
     pub(super) fn tell(&self) {
-        note(&format!("sessions: {}: {}", self.kind(), visible(&self.message())));
+        let limit = if self.is_out_of_files() { LIMIT } else { "" };
+        note(&format!("sessions: {}: {}{limit}", self.kind(), visible(&self.message())));
+    }
+
+    fn is_out_of_files(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_out_of_files(),
+            Self::Import(ImportError::Store { source, .. } | ImportError::NotDurable { source, .. }) => {
+                source.is_out_of_files()
+            }
+            Self::Import(ImportError::Source { source, .. }) => source.is_out_of_files(),
+            Self::Import(ImportError::Unreadable { source, .. }) | Self::File { source, .. } => is_out_of_files(source),
+            _ => false,
+        }
     }
 
     fn kind(&self) -> &'static str {
@@ -68,7 +94,8 @@ impl Failure {
             Self::Import(ImportError::Foreign { .. }) => "UnsupportedSource",
             Self::Import(ImportError::Source { source, .. }) => source.kind().name(),
             Self::Import(ImportError::NotVerified { .. }) => "Corruption",
-            Self::Import(ImportError::Unreadable { .. }) | Self::File { .. } | Self::Output(_) => "Io",
+            Self::File { source, .. } | Self::Output(source) => kind_of(source).name(),
+            Self::Import(ImportError::Unreadable { .. }) => "Io",
             Self::Usage(_) => "Usage",
             Self::Reported => "Failed",
         }
@@ -78,8 +105,10 @@ impl Failure {
         match self {
             Self::Store(error) => with_causes(error),
             Self::Import(error) => with_causes(error),
-            Self::File { path, doing, source } => format!("{}: {doing} failed: {source}", path.display()),
-            Self::Output(error) => format!("writing to the standard output failed: {error}"),
+            Self::File { path, doing, source } => {
+                format!("{}: {doing} failed: {source}{}", path.display(), advice(source))
+            }
+            Self::Output(error) => format!("writing to the standard output failed: {error}{}", advice(error)),
             Self::Usage(reason) => reason.clone(),
             Self::Reported => "parts of it failed".to_owned(),
         }
@@ -88,9 +117,9 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match export::write_failure(&error).map(io::Error::kind) {
-            Some(io::ErrorKind::BrokenPipe) => Self::Output(io::ErrorKind::BrokenPipe.into()),
-            _ => Self::Store(error),
+        match export::write_failure(&error) {
+            Some(failure) => Self::Output(again(failure)),
+            None => Self::Store(error),
         }
     }
 }
@@ -106,6 +135,30 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
+}
+
+const LIMIT: &str = "; raise the limit of open files (`ulimit -n`), or close some, then repeat the same command";
+
+/// The kind of a failure to write what the user asked for, in the words of the store's own.
+fn kind_of(error: &io::Error) -> ErrorKind {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::StorageFull,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::StorageReadOnly,
+        _ => ErrorKind::Io,
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match kind_of(error) {
+        ErrorKind::StorageFull => "; free some space, then repeat the same command",
+        ErrorKind::StorageReadOnly => "; check its permissions and those of its folder, or name another place",
+        _ => "",
+    }
+}
+
+/// The same failure once more.
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error)
 }
 
 fn with_causes(error: &dyn StdError) -> String {
@@ -129,6 +182,6 @@ fn with_causes(error: &dyn StdError) -> String {
 pub(super) fn answer_of_the_parser(error: &clap::Error) -> ExitCode {
     match error.print() {
         Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
-        Err(failed) => Failure::Output(failed).report(),
+        Err(failed) => Failure::Output(failed).report(""),
     }
 }

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::failure::Failure;
+use super::list::counted;
 use super::place::Place;
 use super::screen::{AnsiColor, DIM, Screen, color, note, visible};
+use super::unmade::Unmade;
 use crate::export::{self, ImportError, ImportOptions, Importable, Imported};
 use crate::seam::SessionPersistence;
 
@@ -34,16 +36,17 @@ pub(super) struct Import {
 
 impl Import {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        if let Some(part) = self.paths.iter().find(|path| *path != Path::new("-") && place.owns(path)) {
+            return Err(Failure::Usage(format!(
+                "{} is a part of the store itself: it is no source for it",
+                name(part)
+            )));
+        }
         let options = options(self.extend);
-        let mut store: Option<Box<dyn SessionPersistence>> = None;
-        let mut outcomes = Outcomes::new(screen);
+        let mut store: Option<Box<dyn SessionPersistence + '_>> = None;
+        let mut outcomes = Outcomes::new(screen, "log");
         for path in &self.paths {
             let name = name(path);
-            if place.owns(path) {
-                outcomes
-                    .refuse(&Failure::Usage(format!("{name} is a part of the store itself: it is no source for it")));
-                continue;
-            }
             let found = if path == Path::new("-") { Ok(None) } else { Importable::find(path).map(Some) };
             let found = match found {
                 Ok(found) => found,
@@ -52,10 +55,9 @@ impl Import {
                     continue;
                 }
             };
-            // Made only now: a wrong path leaves no empty store behind.
             let store = match &mut store {
                 Some(store) => &**store,
-                none => &**none.insert(place.open_or_create()?),
+                none => &**none.insert(Unmade::open(place)?),
             };
             match found {
                 Some(found) => {
@@ -63,6 +65,12 @@ impl Import {
                 }
                 None => outcomes.tell(&name, export::import_reader(store, &name, io::stdin().lock(), options)),
             }
+        }
+        let was_looked_at = store.is_some();
+        drop(store);
+        // Of a source without sessions as well.
+        if was_looked_at && !outcomes.has_failed() && !place.is_there() {
+            place.open_or_create()?;
         }
         outcomes.finish()
     }
@@ -79,6 +87,8 @@ fn name(path: &Path) -> String {
 /// Tells of sessions as they come into a store, and counts them.
 pub(super) struct Outcomes<'a> {
     screen: &'a mut Screen,
+    /// What is counted.
+    noun: &'static str,
     stored: usize,
     failed: usize,
     /// The first failure of the output, of which nobody could be told meanwhile.
@@ -86,8 +96,8 @@ pub(super) struct Outcomes<'a> {
 }
 
 impl<'a> Outcomes<'a> {
-    pub(super) fn new(screen: &'a mut Screen) -> Self {
-        Self { screen, stored: 0, failed: 0, unwritten: None }
+    pub(super) fn new(screen: &'a mut Screen, noun: &'static str) -> Self {
+        Self { screen, noun, stored: 0, failed: 0, unwritten: None }
     }
 
     pub(super) fn tell(&mut self, from: &str, outcome: Result<Imported, ImportError>) {
@@ -108,15 +118,14 @@ impl<'a> Outcomes<'a> {
         }
     }
 
-    /// Tells of a source that was not even opened.
-    fn refuse(&mut self, failure: &Failure) {
-        self.failed += 1;
-        failure.tell();
+    fn has_failed(&self) -> bool {
+        self.failed > 0
     }
 
     pub(super) fn finish(self) -> Result<(), Failure> {
         if self.stored + self.failed > 1 {
-            note(&format!("{} sessions are stored, {} failed", self.stored, self.failed));
+            let are = if self.stored == 1 { "is" } else { "are" };
+            note(&format!("{} {are} stored, {} failed", counted(self.stored as u64, self.noun), self.failed));
         }
         match self.unwritten {
             Some(error) => Err(error.into()),
@@ -127,10 +136,10 @@ impl<'a> Outcomes<'a> {
 
     fn line(&mut self, from: &str, imported: &Imported) -> io::Result<()> {
         let (what, style, count) = match imported {
-            Imported::Created { events, .. } => ("imported", color(AnsiColor::Green), format!("{events} events")),
-            Imported::Unchanged { events, .. } => ("unchanged", DIM, format!("{events} events")),
+            Imported::Created { events, .. } => ("imported", color(AnsiColor::Green), counted(*events, "event")),
+            Imported::Unchanged { events, .. } => ("unchanged", DIM, counted(*events, "event")),
             Imported::Extended { events, added, .. } => {
-                ("extended", color(AnsiColor::Green), format!("{added} events added, {events} now"))
+                ("extended", color(AnsiColor::Green), format!("{} added, {events} now", counted(*added, "event")))
             }
         };
         let what = self.screen.paint(style, &format!("{what:9}"));

@@ -13,11 +13,13 @@ use super::stat::holder;
 use super::table::{Cell, Column, Table};
 use super::time;
 use crate::log::{Origin, SessionHeader};
-use crate::seam::{Cursor, ListOrder, ListQuery, SessionPersistence, Snapshot};
+use crate::seam::{Cursor, Error, ListOrder, ListQuery, SessionPersistence, SessionState, Snapshot};
 
 /// List sessions, most recently active first
 #[derive(Args)]
 #[command(after_help = "\
+ACTIVE is the last write to a session, and where the store has not noted it the time of its last event.
+
 Examples:
   sessions list --limit 20
   sessions list --json | jq -r 'select(.eventCount > 100) | .id'")]
@@ -26,7 +28,7 @@ pub(super) struct List {
     #[arg(long)]
     json: bool,
     /// At most N sessions [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<NonZeroUsize>,
     /// Go on behind the page that gave this cursor
     #[arg(long, value_name = "CURSOR")]
@@ -58,7 +60,10 @@ impl List {
         if let Some(cursor) = &self.cursor {
             query = query.with_cursor(cursor.clone());
         }
-        let page = store.list(&query)?;
+        let page = store.list(&query).map_err(|error| match error {
+            Error::InvalidArgument { session: None, reason } if self.cursor.is_some() => Failure::Usage(reason),
+            other => other.into(),
+        })?;
         if self.json {
             for snapshot in &page.items {
                 Record::of(snapshot).print(screen)?;
@@ -78,6 +83,10 @@ impl List {
         }
         Ok(())
     }
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "a limit is a number of at least 1".to_owned())
 }
 
 #[derive(Serialize)]
@@ -103,13 +112,16 @@ fn print_table(screen: &mut Screen, snapshots: &[Snapshot]) -> std::io::Result<(
     let now = time::now();
     for snapshot in snapshots {
         let header = snapshot.header.as_ref();
-        let active = snapshot.last_time.or_else(|| header.map(|h| h.created_at() as i64));
+        let active = snapshot.written_at.or(snapshot.last_time).or_else(|| header.map(|h| h.created_at() as i64));
         let state = unreadable(snapshot);
         let name = if state.is_some() { color(AnsiColor::Red) } else { BOLD };
         let (remark, style) = match (&snapshot.owner, state) {
             (_, Some(state)) => (state, color(AnsiColor::Red)),
             (Some(owner), None) => (format!("in use by {}", holder(owner)), color(AnsiColor::Green)),
-            (None, None) => (header.and_then(descent).unwrap_or_default(), Style::new()),
+            (None, None) => match doubt(snapshot) {
+                Some(doubt) => (doubt, color(AnsiColor::Yellow)),
+                None => (header.and_then(descent).unwrap_or_default(), Style::new()),
+            },
         };
         table.push(vec![
             Cell::painted(visible(snapshot.id.as_str()), name),
@@ -124,6 +136,15 @@ fn print_table(screen: &mut Screen, snapshots: &[Snapshot]) -> std::io::Result<(
     table.print(screen)
 }
 
+/// What is known of the end of a log that may not be as it was written.
+fn doubt(snapshot: &Snapshot) -> Option<String> {
+    if let Some(tail) = snapshot.torn_tail {
+        return Some(format!("unfinished end of {}: run verify", counted(tail.bytes, "byte")));
+    }
+    let is_unknown = snapshot.event_count.is_none() && snapshot.state != SessionState::Pending;
+    is_unknown.then(|| "count unknown: run verify".to_owned())
+}
+
 /// Where a session comes from.
 pub(super) fn descent(header: &SessionHeader) -> Option<String> {
     let parent = header.parent_session()?;
@@ -133,6 +154,11 @@ pub(super) fn descent(header: &SessionHeader) -> Option<String> {
         None => "child",
     };
     Some(format!("{relation} of {parent}"))
+}
+
+/// A number of things by the name of one of them.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A number of bytes for a person.

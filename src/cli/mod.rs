@@ -25,6 +25,7 @@ mod stat;
 mod summary;
 mod table;
 mod time;
+mod unmade;
 mod verify;
 
 use std::ffi::OsString;
@@ -90,18 +91,40 @@ pub fn run() -> ExitCode {
         log::set_max_level(log::LevelFilter::Warn);
     }
     let mut screen = Screen::new();
+    let command = cli.command.name();
     let result = cli.run(&mut screen);
     // What was found before a failure comes before the line that tells of it.
     let flushed = screen.flush().map_err(Failure::Output);
     match result.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(command),
+    }
+}
+
+impl Command {
+    /// Its name, as it is given.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Demo(_) => "demo",
+            Self::List(_) => "list",
+            Self::Stat(_) => "stat",
+            Self::Show(_) => "show",
+            Self::Export(_) => "export",
+            Self::Import(_) => "import",
+            Self::Copy(_) => "copy",
+            Self::Verify(_) => "verify",
+            Self::Salvage(_) => "salvage",
+            Self::Backup(_) => "backup",
+            Self::Remove(_) => "remove",
+            Self::Prune(_) => "prune",
+            Self::Sql(_) => "sql",
+        }
     }
 }
 
 impl Cli {
     fn run(self, screen: &mut Screen) -> Result<(), Failure> {
-        let place = Place::new(self.store);
+        let place = Place::new(self.store)?;
         match self.command {
             Command::Demo(demo) => demo.run(place, screen),
             Command::List(list) => list.run(&place, screen),

@@ -4,12 +4,18 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use crate::backend::side_files;
+use crate::backend::beside;
 use crate::seam::{Error, SessionPersistence};
 use crate::{BackupReport, CompactReport, Encoding, Journal, JsonlOptions, JsonlStore, SqliteOptions, SqliteStore};
 
 const DEFAULT: &str = "sessions.db";
 const VARIABLE: &str = "SESSIONS_STORE";
+
+/// What stands before the path in the name of a place to say what a new store is to be.
+const KINDS: &str = "sqlite:, sqlite+rollback:, jsonl: and jsonl+raw:";
+
+/// What SQLite keeps beside a database, and this crate: see [`Place::owns`].
+const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-locks"];
 
 /// Where a store is, as the user said it or as it is by default.
 pub(super) struct Place {
@@ -18,11 +24,23 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place that was given with the call, else that of the environment, else the default.
-    pub(super) fn new(given: Option<OsString>) -> Self {
+    /// The place that was given with the call, else that of the environment, else the default. A name that can only be a
+    /// slip is refused.
+    pub(super) fn new(given: Option<OsString>) -> Result<Self, Failure> {
         let is_given = given.is_some();
         let of_environment = || std::env::var_os(VARIABLE).filter(|v| !v.is_empty());
-        Self { name: given.or_else(of_environment).unwrap_or_else(|| DEFAULT.into()), is_given }
+        let place = Self { name: given.or_else(of_environment).unwrap_or_else(|| DEFAULT.into()), is_given };
+        if place.path().as_os_str().is_empty() {
+            return Err(Failure::Usage("the path of the store is empty: name a file or a folder".to_owned()));
+        }
+        match place.unknown_kind() {
+            Some(kind) if !place.is_there() => Err(Failure::Usage(format!(
+                "{kind}: is no kind of store; those that are known are {KINDS}; of a file whose own name starts so give \
+                 ./{}",
+                place.name.display()
+            ))),
+            _ => Ok(place),
+        }
     }
 
     /// The same place where it was given with the call, and another where it was not.
@@ -68,7 +86,17 @@ impl Place {
     }
 
     /// Opens the store, which is made where it is absent.
-    pub(super) fn open_or_create(&self) -> Result<Box<dyn SessionPersistence>, Failure> {
+    pub(super) fn open_or_create(&self) -> Result<Box<dyn SessionPersistence>, Error> {
+        if let Some(database) = self.database_beside() {
+            return Err(Error::InvalidArgument {
+                session: None,
+                reason: format!(
+                    "{} is the name of a file that SQLite keeps beside {}: name another place for the new store",
+                    self.path().display(),
+                    database.display()
+                ),
+            });
+        }
         Ok(match self.kind() {
             Kind::Sqlite(path, journal) => Box::new(SqliteStore::open_with(path, options(journal))?),
             Kind::Jsonl(path, encoding) => {
@@ -77,16 +105,55 @@ impl Place {
         })
     }
 
-    /// Whether a path is one of the files that the store itself is made of. Writing one destroys the store, and even opening
-    /// one beside SQLite gives up the locks that SQLite holds on it.
+    /// Whether a path is one of the files that the store itself is made of, or one that it may be made of at any time.
+    /// Writing one destroys the store, or is undone by it, and even opening one beside SQLite gives up the locks that
+    /// SQLite holds on it.
     pub(super) fn owns(&self, path: &Path) -> bool {
+        let whole_path = whole(path);
         match self.kind() {
-            Kind::Sqlite(store, _) => is_same(path, store) || side_files(store).iter().any(|part| is_same(path, part)),
-            Kind::Jsonl(root, _) => match (path.canonicalize(), root.canonicalize()) {
-                (Ok(path), Ok(root)) => path != root && path.starts_with(root),
-                _ => false,
-            },
+            // SQLite keeps its files beside the file itself, and not beside a link to it.
+            Kind::Sqlite(store, _) => [store.to_owned(), whole(store)].iter().any(|store| {
+                let parts = BESIDE.map(|end| beside(store, end));
+                is_same(path, store)
+                    || whole_path == whole(store)
+                    || parts.iter().any(|part| is_same(path, part) || whole_path.starts_with(whole(part)))
+            }),
+            Kind::Jsonl(root, _) => {
+                let root = whole(root);
+                whole_path.starts_with(&root) && (whole_path != root || root.is_dir())
+            }
         }
+    }
+
+    /// Whether two places are of one store, or one would be a part of the other.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        // A file that lies in a folder of log files is no part of that.
+        self.owns(other.path()) || matches!(other.kind(), Kind::Sqlite(..)) && other.owns(self.path())
+    }
+
+    /// Whether there is anything.
+    pub(super) fn is_there(&self) -> bool {
+        !matches!(self.path().try_exists(), Ok(false))
+    }
+
+    /// Where the store is, without what says of which kind it is.
+    fn path(&self) -> &Path {
+        match self.kind() {
+            Kind::Sqlite(path, _) | Kind::Jsonl(path, _) => path,
+        }
+    }
+
+    /// The database beside which SQLite keeps a file of this name, where this is an absent place beside one.
+    fn database_beside(&self) -> Option<PathBuf> {
+        let name = self.path().to_str().filter(|_| !self.is_there())?;
+        BESIDE.iter().find_map(|end| name.strip_suffix(end)).map(PathBuf::from).filter(|database| database.is_file())
+    }
+
+    /// What stands where a kind of store would be said, and is none.
+    fn unknown_kind(&self) -> Option<&str> {
+        let (kind, _) = self.name.to_str()?.split_once(':')?;
+        let is_word = kind.len() > 1 && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+');
+        (is_word && kind.starts_with(|c: char| c.is_ascii_alphabetic()) && !says_kind(&self.name)).then_some(kind)
     }
 
     /// Which backend the place is of: as the name says, else a folder is one of log files and all else of SQLite.
@@ -108,6 +175,12 @@ impl Place {
         }
         if path.is_dir() { Kind::Jsonl(path, Encoding::default()) } else { Kind::Sqlite(path, None) }
     }
+}
+
+/// Whether a name says of which kind of store it is.
+pub(super) fn says_kind(name: &OsStr) -> bool {
+    let kinds = ["sqlite:", "sqlite+rollback:", "jsonl:", "jsonl+raw:"];
+    name.to_str().is_some_and(|name| kinds.iter().any(|kind| name.starts_with(kind)))
 }
 
 /// An open store of one of the backends.
@@ -151,6 +224,20 @@ enum Kind<'a> {
 
 fn options(journal: Option<Journal>) -> SqliteOptions {
     SqliteOptions { journal, ..SqliteOptions::default() }
+}
+
+/// A path from the root of the file system on, without links as far as anything is there: one name for one file.
+fn whole(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for above in absolute.ancestors() {
+        if let Ok(found) = above.canonicalize() {
+            return match absolute.strip_prefix(above) {
+                Ok(rest) if !rest.as_os_str().is_empty() => found.join(rest),
+                _ => found,
+            };
+        }
+    }
+    absolute
 }
 
 #[cfg(unix)]

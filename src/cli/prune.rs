@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
 use super::failure::Failure;
-use super::list::size;
+use super::list::{counted, size};
 use super::place::Place;
 use super::remove::Room;
 use super::screen::{Screen, note, visible};
@@ -20,10 +20,12 @@ use crate::upkeep::{self, Kept, PruneOptions, Pruned};
 /// Remove sessions that were not written for long
 #[derive(Args)]
 #[command(after_help = "\
-The age of a session is that of its last write, by the clock of its writer. A line for each session
-that is removed tells its id, its last write, its events and its size. With --dry-run the same lines
-are written and nothing is removed. Sessions that are being written, and those of which no write was
-noted, are kept and told.
+The age of a session is that of its last write, by the clock of its writer: as a file of SQLite has
+noted it, and in a folder of log files the time at which the log was last modified. A backup of a
+file of SQLite keeps that time; a copy, an import, and a backup of a folder are new writes, and ages
+start anew. A line for each session that is removed tells its id, its last write, its events and its
+size. With --dry-run the same lines are written and nothing is removed. Sessions that are being
+written, and those of which no write was noted, are kept and told.
 
 A clock that is wrong makes everything old: where this machine's is more than 90 days ahead of the
 last write, or a session was written more than a day in its future, nothing is removed before the
@@ -74,8 +76,9 @@ impl Prune {
         written?;
         screen.flush()?;
         let what = if self.dry_run { "would be removed" } else { "were removed" };
-        let kept = if report.kept > 0 { format!("; {} were kept as told above", report.kept) } else { String::new() };
-        note(&format!("{} sessions, {}, {what}{kept}", report.removed, size(report.bytes)));
+        let kept = if report.kept > 0 { format!("; {} kept as told above", report.kept) } else { String::new() };
+        let what = if report.removed == 1 { what.replace("were", "was") } else { what.to_owned() };
+        note(&format!("{}, {}, {what}{kept}", counted(report.removed, "session"), size(report.bytes)));
         if !self.dry_run {
             self.room.give_back(&opened)?;
         }
@@ -87,8 +90,8 @@ fn print(snapshot: &Snapshot, screen: &mut Screen) -> io::Result<()> {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "?".to_owned());
     let id = visible(snapshot.id.as_str());
     let written = or_none(snapshot.written_at.map(time::full));
-    let events = or_none(snapshot.event_count.map(|n| n.to_string()));
-    writeln!(screen, "{id}  {written}  {events} events  {}", or_none(snapshot.size_bytes.map(size)))
+    let events = snapshot.event_count.map_or_else(|| "? events".to_owned(), |n| counted(n, "event"));
+    writeln!(screen, "{id}  {written}  {events}  {}", or_none(snapshot.size_bytes.map(size)))
 }
 
 /// Why a session is kept.
@@ -103,7 +106,7 @@ fn tell(snapshot: &Snapshot, kept: Kept) {
 }
 
 fn age(text: &str) -> Result<Duration, String> {
-    let span: Span = text.parse().map_err(|e| format!("{e}; an age is written as 12h, 30d or 2w"))?;
+    let span: Span = text.parse().map_err(|_| "an age is written as 12h, 30d or 2w".to_owned())?;
     // A month has no length of its own.
     let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
     let age = age.map_err(|_| "an age is given in weeks, days and shorter units".to_owned())?;
@@ -115,7 +118,7 @@ fn moment(text: &str) -> Result<i64, String> {
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment.as_millisecond());
     }
-    let local: DateTime = text.parse().map_err(|e| format!("{e}; a time is written as 2026-01-31T12:00:00Z"))?;
+    let local: DateTime = text.parse().map_err(|_| "a time is written as 2026-01-31T12:00:00Z")?;
     let zoned = local.to_zoned_datetime(TimeZone::system()).map_err(|e| e.to_string())?;
     Ok(zoned.timestamp().as_millisecond())
 }

@@ -38,21 +38,26 @@ impl Remove {
     pub(super) fn run(self, place: &Place) -> Result<(), Failure> {
         let opened = place.open_as_it_is()?;
         let store = opened.store();
-        let mut failed = false;
+        let (mut removed_any, mut failed) = (false, false);
         for session in &self.sessions {
             let removed = store.remove(session).and_then(|was_there| {
                 if was_there { Ok(()) } else { Err(Error::NotFound { session: session.clone() }) }
             });
             match removed {
-                Ok(()) => note(&format!("removed: {}", visible(session.as_str()))),
+                Ok(()) => {
+                    removed_any = true;
+                    note(&format!("removed: {}", visible(session.as_str())));
+                }
                 Err(error) => {
                     failed = true;
                     Failure::Store(error).tell();
                 }
             }
         }
-        store.flush()?;
-        self.room.give_back(&opened)?;
+        if removed_any {
+            store.flush()?;
+            self.room.give_back(&opened)?;
+        }
         if failed { Err(Failure::Reported) } else { Ok(()) }
     }
 }

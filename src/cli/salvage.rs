@@ -3,16 +3,19 @@
 use clap::Args;
 
 use super::failure::Failure;
+use super::list::counted;
 use super::place::Place;
 use super::screen::{note, visible};
 use crate::log::SessionId;
+use crate::seam::FaultKind;
 use crate::upkeep;
 
 /// Copy the valid start of a damaged log into a new session
 #[derive(Args)]
 #[command(after_help = "\
-The damaged session stays as it is; remove it once the new one is what you need. Events and header
-are kept byte by byte, but for the id.
+The damaged session stays as it is; remove it once the new one is what you need. Behind the damage
+there may be events that can still be read: look at them first with `sessions show ID --from SEQ`.
+Events and header are kept byte by byte, but for the id.
 
 Examples:
   sessions verify
@@ -35,10 +38,20 @@ impl Salvage {
             Some(stop) => {
                 let seq = stop.seq.map(|seq| format!(" at seq {seq}")).unwrap_or_default();
                 let byte = stop.offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default();
-                format!("up to the {}{seq}{byte}: {}; {}", stop.kind, stop.reason, stop.advice)
+                let advice = match stop.kind {
+                    FaultKind::Damage => {
+                        "what stands behind it is to be had from a backup, and some of it may still be read: \
+                                          look with `sessions show ID --from SEQ` before the damaged session is removed"
+                            .to_owned()
+                    }
+                    _ => stop.advice,
+                };
+                format!("up to the {}{seq}{byte}: {}; {advice}", stop.kind, stop.reason)
             }
         };
-        let text = format!("{} events were saved as session {:?}, {how}", salvaged.events, salvaged.session);
+        let were = if salvaged.events == 1 { "was" } else { "were" };
+        let events = counted(salvaged.events, "event");
+        let text = format!("{events} {were} saved as session {:?}, {how}", salvaged.session);
         note(&visible(&text));
         Ok(())
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use textwrap::core::display_width;
 
 use super::failure::Failure;
-use super::list::descent;
+use super::list::{counted, descent};
 use super::place::Place;
 use super::screen::{BOLD, DIM, Screen, note, visible};
 use super::{summary, time};
@@ -55,6 +55,8 @@ impl Show {
             block.title(screen, handle.header(), &snapshot)?;
         }
         let mut left = self.limit.unwrap_or(u64::MAX);
+        let is_asked_for_some = left > 0;
+        let mut is_empty = true;
         let mut pages = Pages::new(&*handle, &snapshot, self.from);
         if self.limit.is_some() && self.event_type.is_none() {
             pages = pages.up_to(left);
@@ -67,12 +69,16 @@ impl Show {
             let wanted = page.iter().filter(|e| self.event_type.as_deref().is_none_or(|t| t == e.event_type()));
             for event in wanted.take(usize::try_from(left).unwrap_or(usize::MAX)) {
                 left -= 1;
+                is_empty = false;
                 if self.json {
                     writeln!(screen, "{}", event.to_line())?;
                 } else {
                     block.event(screen, event)?;
                 }
             }
+        }
+        if is_empty && is_asked_for_some {
+            note("no event matches");
         }
         Ok(handle.close()?)
     }
@@ -112,7 +118,7 @@ impl Block {
 
     fn title(&self, screen: &mut Screen, header: &SessionHeader, snapshot: &Snapshot) -> Result<(), Failure> {
         let mut facts = vec![screen.paint(BOLD, &visible(header.id().as_str()))];
-        facts.extend(snapshot.event_count.map(|n| format!("{n} events")));
+        facts.extend(snapshot.event_count.map(|n| counted(n, "event")));
         facts.extend(descent(header).map(|d| visible(&d)));
         facts.extend(header.cwd().map(visible));
         Ok(writeln!(screen, "{}", facts.join(" · "))?)

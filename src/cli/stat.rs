@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 
 use super::failure::Failure;
-use super::list::{descent, size};
+use super::list::{counted, descent, size};
 use super::place::Place;
 use super::record::{Record, unreadable};
 use super::screen::{DIM, Screen, visible};
@@ -72,8 +72,13 @@ fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     }
     row("events", snapshot.event_count.map(|n| n.to_string()));
     row("size", snapshot.size_bytes.map(|n| format!("{} ({n} bytes)", size(n))));
-    let torn =
-        snapshot.torn_tail.map(|t| format!("{} bytes from seq {} on; the next append cuts them off", t.bytes, t.seq));
+    let torn = snapshot.torn_tail.map(|t| {
+        format!(
+            "{} from seq {} on; the next append cuts them off: see `sessions verify`",
+            counted(t.bytes, "byte"),
+            t.seq
+        )
+    });
     row("torn tail", torn);
     row("revision", Some(snapshot.revision.to_string()));
     row("last write", snapshot.written_at.map(when));

@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::failure::Failure;
+use super::list::counted;
 use super::place::Place;
 use super::progress::Bar;
 use super::record::print_line;
@@ -22,7 +23,8 @@ A line for each fault tells its kind, the session, the event, what is wrong and 
   count      a counter or a note of a log differs from it; the log itself is sound
   orphan     rows or files that belong to no session
   structure  the file itself: its pages, indexes, triggers
-  leftover   nothing is wrong, but something lies there that need not
+  leftover   no event is wrong, but something lies there that need not: what a write left that was
+             stopped, or what a log that was cut short ends in
 Exit code 1 when there is a fault, other than leftovers. With IDs only their logs are read, and what
 the store keeps beside all logs is not looked at. Nothing is changed.
 
@@ -106,11 +108,8 @@ impl Record<'_> {
 
 fn summary(report: Report) -> String {
     let Report { sessions, events, faults, leftovers } = report;
-    let found = match faults {
-        0 => "no fault".to_owned(),
-        1 => "1 fault".to_owned(),
-        faults => format!("{faults} faults"),
-    };
-    let left = if leftovers > 0 { format!(", {leftovers} harmless leftovers") } else { String::new() };
-    format!("{sessions} sessions with {events} events were checked: {found}{left}")
+    let found = if faults == 0 { "no fault".to_owned() } else { counted(faults, "fault") };
+    let left = if leftovers > 0 { format!(", {}", counted(leftovers, "leftover")) } else { String::new() };
+    let were = if sessions == 1 { "was" } else { "were" };
+    format!("{} with {} {were} checked: {found}{left}", counted(sessions, "session"), counted(events, "event"))
 }

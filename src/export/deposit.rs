@@ -126,7 +126,12 @@ fn compare(
         return Ok(Imported::Unchanged { session: session.clone(), events: total });
     }
     if !options.extend {
-        return Err(target.conflict(Conflict::FileGoesOn { stored, file: total }));
+        return Err(target.conflict(match snapshot.state {
+            SessionState::OlderFormat { version } | SessionState::NewerFormat { version } => {
+                Conflict::ReadOnlyGoesOn { stored, file: total, version }
+            }
+            _ => Conflict::FileGoesOn { stored, file: total },
+        }));
     }
     let handle = store.open(session, OpenOptions::write()).map_err(|e| target.not_stored(e))?;
     target.append(&*handle, &rest)?;

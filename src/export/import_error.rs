@@ -144,6 +144,15 @@ pub enum Conflict {
         /// How many the log that comes in has.
         file: u64,
     },
+    /// The same, of a log of a format that is not written here any more, or not yet: it cannot be extended.
+    ReadOnlyGoesOn {
+        /// How many events are stored.
+        stored: u64,
+        /// How many the log that comes in has.
+        file: u64,
+        /// The version of its format.
+        version: u32,
+    },
     /// The stored log goes on where the one that comes in ends.
     StoreGoesOn {
         /// How many events the log that comes in has: the seq of the first that only the store has.
@@ -163,6 +172,11 @@ impl fmt::Display for Conflict {
             Self::FileGoesOn { stored, file } => write!(
                 f,
                 "is stored up to seq {stored}, where this log goes on to {file} events: extend it (`--extend`) to add them"
+            ),
+            Self::ReadOnlyGoesOn { stored, file, version } => write!(
+                f,
+                "is stored up to seq {stored}, where this log goes on to {file} events, and a log of format {version} cannot \
+                 be extended here: remove the stored one and import this, or import this into another store"
             ),
             Self::StoreGoesOn { file, stored } => {
                 write!(f, "is stored with {stored} events, of which this log has those before seq {file}")

@@ -33,7 +33,7 @@ pub enum Error {
         session: SessionId,
     },
     /// Another handle writes the session.
-    #[error("session {session:?} is being written by {holder}; wait until it has finished, or open for reading")]
+    #[error("session {session:?} is being written by {holder}; wait until it has finished: meanwhile it can be read")]
     AlreadyOwned {
         /// The session.
         session: SessionId,
@@ -106,7 +106,8 @@ pub enum Error {
         "session {session:?} is damaged{}: {reason}; {}",
         Place { seq, offset },
         if seq.is_some_and(|seq| seq.get() > 0) {
-            "what stands before it can be read, the rest is to be had from a backup"
+            "what stands before it can be read, and what stands behind it may be (`show ID --from SEQ`, or a read from \
+             there on): look before anything of it is removed; the rest is to be had from a backup"
         } else {
             "restore it from a backup"
         }
@@ -143,7 +144,7 @@ pub enum Error {
         /// The cause.
         source: Option<Source>,
     },
-    /// The store cannot be written.
+    /// The store cannot be written, or not even read: the cause tells which right is missing, and to what.
     #[error(
         "{}no permission for the store {store}; check its permissions and those of its folder",
         for_session(session)
@@ -275,6 +276,21 @@ impl Error {
             Self::Io { .. } => ErrorKind::Io,
             Self::Several { failures } => failures.first().map_or(ErrorKind::Io, Error::kind),
         }
+    }
+
+    /// Whether the process or the machine has no room for another open file, which says nothing of what is stored.
+    pub(crate) fn is_out_of_files(&self) -> bool {
+        let mut cause = match self {
+            Self::Io { source, .. } => Some(&**source as &(dyn StdError + 'static)),
+            _ => None,
+        };
+        while let Some(source) = cause {
+            if source.downcast_ref::<std::io::Error>().is_some_and(is_out_of_files) {
+                return true;
+            }
+            cause = source.source();
+        }
+        false
     }
 
     /// Whether the very same call can succeed later, once its cause has gone: a writer has closed, a busy program has
@@ -425,6 +441,12 @@ impl fmt::Display for FormatProblem {
             ),
         }
     }
+}
+
+/// Whether a file could not be opened for the number of those that are open.
+pub(crate) fn is_out_of_files(error: &std::io::Error) -> bool {
+    // EMFILE and ENFILE have these numbers on every Unix.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 fn for_session(session: &Option<SessionId>) -> String {

@@ -12,6 +12,8 @@ mod persistence;
 mod snapshot;
 
 pub use durability::Durability;
+#[cfg(feature = "cli")]
+pub(crate) use error::is_out_of_files;
 pub use error::{Error, ErrorKind, FormatProblem, Result, Source};
 pub use fault::{Fault, FaultKind};
 pub use handle::{Access, SeqRange, SessionHandle};

@@ -63,9 +63,12 @@ pub(super) fn check_log(store: &dyn SessionPersistence, id: &SessionId, watch: &
         watch.report.events += scan.events;
         differences.iter().for_each(|fault| watch.fault(fault));
         if let Some(tail) = after.filter(|after| after.owner.is_none()).and_then(|after| after.torn_tail) {
-            let reason = format!("{} bytes of an unfinished write stand behind the last event", tail.bytes);
-            let advice = "no reader is given them, and the next append cuts them off: where no damage is told of the same \
-                          place, nothing needs to be done";
+            let bytes =
+                if tail.bytes == 1 { "1 byte stands".to_owned() } else { format!("{} bytes stand", tail.bytes) };
+            let reason = format!("{bytes} behind the last event that are no whole write");
+            let advice = "if a writer was stopped while it wrote, nothing needs to be done: they were never acknowledged, \
+                          and no reader is given them; if none was, the file was cut short: restore the session from a \
+                          backup before anything is appended, which cuts them off";
             watch.fault(&Fault::new(FaultKind::Leftover, reason, advice).of(id).at_seq(tail.seq));
         }
         if scan.is_damaged {
@@ -86,9 +89,14 @@ pub(super) fn check_log(store: &dyn SessionPersistence, id: &SessionId, watch: &
 /// Tells of an error that is one session's; any other stands in the way of the whole check.
 fn told(id: &SessionId, error: Error, watch: &mut Watch<'_>) -> Result<()> {
     match error.kind() {
-        ErrorKind::Corruption | ErrorKind::Io => {
+        ErrorKind::Corruption => {
             watch.report.sessions += 1;
             watch.fault(&of_error(id, &error));
+            Ok(())
+        }
+        ErrorKind::Io if !error.is_out_of_files() => {
+            watch.report.sessions += 1;
+            watch.fault(&unread(Fault::damage(id, &error)));
             Ok(())
         }
         _ => Err(error),
@@ -113,10 +121,21 @@ fn is_forbidden(error: &Error) -> bool {
 fn advised(mut fault: Fault) -> Fault {
     fault.advice = match fault.seq {
         Some(seq) if seq > 0 => {
-            format!("salvage the {seq} events before it into a new session, or {RESTORE}")
+            let events = if seq == 1 { "1 event".to_owned() } else { format!("{seq} events") };
+            format!(
+                "salvage the {events} before it into a new session, or {RESTORE}; what stands behind it may still be read \
+                 (`show ID --from SEQ`): look before the session is removed"
+            )
         }
         _ => RESTORE.to_owned(),
     };
+    fault
+}
+
+/// What the operating system would not read may be sound all the same.
+fn unread(mut fault: Fault) -> Fault {
+    fault.advice =
+        "see to the disk or whatever else the cause is, and verify again: what is stored there was not seen".into();
     fault
 }
 
@@ -180,9 +199,9 @@ impl Scan {
                         break;
                     }
                 }
-                Err(error @ Error::Io { .. }) => {
+                Err(error @ Error::Io { .. }) if !error.is_out_of_files() => {
                     scan.is_damaged = true;
-                    watch.fault(&of_error(id, &error).at_seq(at));
+                    watch.fault(&unread(Fault::damage(id, &error).at_seq(at)));
                     break;
                 }
                 Err(error @ Error::Corruption { .. }) => {

@@ -79,7 +79,8 @@ impl Watch<'_> {
 /// # Errors
 ///
 /// `NotFound` for one of `sessions` that is not stored, before anything is read. Otherwise what kept the store from
-/// being checked at all: what is wrong with it is no error but told to `watch`, and counted in the report.
+/// being checked at all, which `Io` is where the sessions cannot be listed or too many files are open: what is wrong with
+/// it is no error but told to `watch`, and counted in the report.
 pub fn verify(
     store: &dyn SessionPersistence,
     sessions: Option<&[SessionId]>,
@@ -121,5 +122,5 @@ fn verify_all(store: &dyn SessionPersistence, watch: &mut Watch<'_>) -> Result<(
 
 /// Whether what is stored is the reason for an error, and not who else uses the store.
 fn is_of_the_store(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Corruption | ErrorKind::UnsupportedStore | ErrorKind::Io)
+    matches!(error.kind(), ErrorKind::Corruption | ErrorKind::UnsupportedStore)
 }

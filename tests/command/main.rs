@@ -1,5 +1,6 @@
 //! The `sessions` command as its users run it.
 
+mod advice;
 mod archives;
 mod asking;
 mod demo;
@@ -7,4 +8,5 @@ mod folder;
 mod looking;
 mod moving;
 mod places;
+mod slips;
 mod upkeep;

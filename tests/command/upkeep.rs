@@ -77,7 +77,7 @@ fn leftovers_are_told_and_are_no_failure() {
         let session = folder.path("root/_no-cwd/a");
         fs::write(session.join("session.v3.jsonl.zstd.0123456789ab.tmp"), "x").unwrap();
         let run = folder.run(&["--store", "root", "verify"]);
-        assert!(run.err.ends_with("no fault, 1 harmless leftovers\n"), "{}", run.err);
+        assert!(run.err.ends_with("no fault, 1 leftover\n"), "{}", run.err);
         assert!(run.done().starts_with("leftover   session \"a\": "));
         fs::remove_file(session.join("session.lock")).unwrap();
         for file in fs::read_dir(&session).unwrap().map(|entry| entry.unwrap().path()) {
@@ -195,7 +195,7 @@ fn a_backup_that_is_killed_leaves_nothing_under_its_name() {
             if backup.exists() {
                 whole += 1;
                 let run = folder.run(&["--store", "backup", "verify"]);
-                assert!(run.err.contains("1 sessions with 4000 events"), "{}", run.err);
+                assert!(run.err.contains("1 session with 4000 events"), "{}", run.err);
                 run.done();
                 if backup.is_dir() { fs::remove_dir_all(backup).unwrap() } else { fs::remove_file(backup).unwrap() }
             }

@@ -47,6 +47,8 @@ impl<'a> Context<'a> {
                 Error::StorageFull { session, store: store(), source: Some(error.into()) }
             }
             Some(ErrorCode::DiskFull) => Error::StorageFull { session, store: store(), source: Some(error.into()) },
+            Some(ErrorCode::CannotOpen) if let Some(failure) = self.out_of_files() => failure,
+            Some(ErrorCode::CannotOpen) if let Some(reason) = unreadable(self.store) => self.read_only(reason),
             // A database that exists cannot be opened for the lack of a right: of the file, or to make the files beside it.
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 Error::StorageReadOnly { session, store: store(), source: Some(error.into()) }
@@ -56,8 +58,9 @@ impl<'a> Context<'a> {
                 corruption(session, None, format!("SQLite finds {} malformed: {error}", store()))
             }
             Some(ErrorCode::DatabaseCorrupt) => self.unsupported(
-                "SQLite finds the file malformed; copy it away with its -wal, then restore a backup or run .recover of \
-                 sqlite3 on the copy",
+                "SQLite finds the file malformed; copy it away with its -wal, then restore a backup, or run .recover of a \
+                 sqlite3 that is built with SQLITE_ENABLE_DBPAGE_VTAB on the copy: what that gives is a store only where \
+                 all tables came back whole, else write its events out as a log and import that",
                 Some(error.into()),
             ),
             Some(ErrorCode::TooBig) => Error::InvalidArgument {
@@ -72,6 +75,14 @@ impl<'a> Context<'a> {
     pub(super) fn busy(&self) -> Error {
         let (session, store) = (self.session.clone(), self.store.display().to_string());
         Error::StoreBusy { session, store, holder: self.holder(), source: None }
+    }
+
+    /// The failure that no file at all can be opened, which SQLite tells as one of the database.
+    pub(super) fn out_of_files(&self) -> Option<Error> {
+        let failed = std::fs::File::open(ANY_FILE).err()?;
+        let operation = format!("opening the store {}", self.store.display());
+        let error = Error::Io { session: self.session.clone(), operation, source: failed.into() };
+        error.is_out_of_files().then_some(error)
     }
 
     /// Who holds a lock of SQLite's for writing.
@@ -91,7 +102,8 @@ impl<'a> Context<'a> {
         match error.kind() {
             std::io::ErrorKind::StorageFull => Error::StorageFull { session, store, source: Some(error.into()) },
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                Error::StorageReadOnly { session, store, source: Some(error.into()) }
+                let source = unreadable(self.store).map_or_else(|| error.into(), Source::from);
+                Error::StorageReadOnly { session, store, source: Some(source) }
             }
             _ => Error::Io { session, operation: format!("{operation} {store}"), source: error.into() },
         }
@@ -104,6 +116,29 @@ impl<'a> Context<'a> {
     pub(super) fn unsupported(&self, reason: impl Into<String>, source: Option<Source>) -> Error {
         Error::UnsupportedStore { store: self.store.to_owned(), reason: reason.into(), source }
     }
+}
+
+/// A file that everybody can open, and whose locks nobody has.
+const ANY_FILE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
+
+/// Which right is missing to read a file, and to which file or folder.
+#[cfg(unix)]
+fn unreadable(path: &Path) -> Option<String> {
+    use rustix::fs::{Access, access};
+    let mut folders: Vec<_> = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).collect();
+    folders.reverse();
+    for folder in folders {
+        if access(folder, Access::EXEC_OK) == Err(rustix::io::Errno::ACCESS) {
+            return Some(format!("the folder {} cannot be entered", folder.display()));
+        }
+    }
+    (access(path, Access::READ_OK) == Err(rustix::io::Errno::ACCESS))
+        .then(|| format!("the file {} cannot be read", path.display()))
+}
+
+#[cfg(not(unix))]
+fn unreadable(_: &Path) -> Option<String> {
+    None
 }
 
 /// Stored data that is not what was stored.

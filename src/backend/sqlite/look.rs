@@ -264,7 +264,10 @@ fn through_wal(
             }
             // Its last writer may just have put it away.
             Err(e) if is_one_of(&e, &[ErrorCode::ReadOnly, ErrorCode::CannotOpen]) => {
-                return Err(Refusal::Passing(unrecovered("-wal", context)));
+                return Err(match context.out_of_files() {
+                    Some(failure) => Refusal::Other(failure),
+                    None => Refusal::Passing(unrecovered("-wal", context)),
+                });
             }
             Err(e) => return Err(context.sqlite(e).into()),
         }

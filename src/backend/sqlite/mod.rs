@@ -50,8 +50,6 @@ pub use self::options::SqliteOptions;
 pub(crate) use self::schema::APPLICATION_ID as SQLITE_APPLICATION_ID;
 pub(crate) use self::schema::DSH_APPLICATION_ID;
 pub(crate) use self::side_files::beside;
-#[cfg(feature = "cli")]
-pub(crate) use self::side_files::side_files;
 pub(crate) use self::uri::{Mode, open_read_only};
 use self::visit::Visit;
 use self::writer::Writer;

@@ -68,7 +68,9 @@ pub(super) fn check((application, version): (i64, i64), context: &Context<'_>) -
     match application {
         APPLICATION_ID if is_store(application, version) => Ok(version),
         APPLICATION_ID => Err(unknown_version(version, context)),
-        DSH_APPLICATION_ID | DSH_SEARCH_APPLICATION_ID => refuse("it is a database of DeepSeek Harness"),
+        DSH_APPLICATION_ID | DSH_SEARCH_APPLICATION_ID => {
+            refuse("it is a database of DeepSeek Harness; import it into a store with `sessions import`")
+        }
         _ => refuse("it is a SQLite database of another program"),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
 }
 
 /// What SQLite puts beside a database.
-pub(crate) fn side_files(database: &Path) -> [PathBuf; 3] {
+pub(super) fn side_files(database: &Path) -> [PathBuf; 3] {
     ["-wal", "-shm", "-journal"].map(|suffix| beside(database, suffix))
 }
 
