@@ -16,6 +16,9 @@ const TRIES: usize = 3;
 /// After so many events in a row that cannot be read the rest of a log is given up: each costs a read of its own.
 const MOST_UNREADABLE: u64 = 10_000;
 
+const UNREAD: &str =
+    "see to the disk, or whatever else the cause is, and verify again: what is stored there was not seen";
+
 const RESTORE: &str = "restore the session from a backup";
 
 const PERMIT: &str =
@@ -96,20 +99,21 @@ fn told(id: &SessionId, error: Error, watch: &mut Watch<'_>) -> Result<()> {
         }
         ErrorKind::Io if !error.is_out_of_files() => {
             watch.report.sessions += 1;
-            watch.fault(&unread(Fault::damage(id, &error)));
+            watch.fault(&of_error(id, &error));
             Ok(())
         }
         _ => Err(error),
     }
 }
 
-/// The fault that an error of one session stands for. What may not be read is not known to be damaged.
+/// The fault that an error of one session stands for. What cannot be read is not known to be damaged.
 fn of_error(id: &SessionId, error: &Error) -> Fault {
     let fault = Fault::damage(id, error);
-    if is_forbidden(error) {
-        return Fault { advice: PERMIT.to_owned(), ..fault };
+    match error {
+        Error::Io { .. } if is_forbidden(error) => Fault { advice: PERMIT.to_owned(), ..fault },
+        Error::Io { .. } => Fault { advice: UNREAD.to_owned(), ..fault },
+        _ => advised(fault),
     }
-    advised(fault)
 }
 
 /// Whether the system does not let this program read what is stored.
@@ -129,13 +133,6 @@ fn advised(mut fault: Fault) -> Fault {
         }
         _ => RESTORE.to_owned(),
     };
-    fault
-}
-
-/// What the operating system would not read may be sound all the same.
-fn unread(mut fault: Fault) -> Fault {
-    fault.advice =
-        "see to the disk or whatever else the cause is, and verify again: what is stored there was not seen".into();
     fault
 }
 
@@ -201,7 +198,7 @@ impl Scan {
                 }
                 Err(error @ Error::Io { .. }) if !error.is_out_of_files() => {
                     scan.is_damaged = true;
-                    watch.fault(&unread(Fault::damage(id, &error).at_seq(at)));
+                    watch.fault(&of_error(id, &error).at_seq(at));
                     break;
                 }
                 Err(error @ Error::Corruption { .. }) => {
