@@ -47,7 +47,7 @@ fn sessions_that_move_between_working_folders_are_never_told_as_damaged_nor_refu
                     }
                     for name in NAMES {
                         let told = at.stat(&id(name)).unwrap();
-                        assert!(!told.as_ref().is_some_and(|told| told.header.is_none()), "{told:?}");
+                        assert!(told.as_ref().is_none_or(|told| told.header.is_some()), "{told:?}");
                     }
                     upkeep::verify(&at, None, &mut |progress| match progress {
                         Progress::Fault(fault) if fault.kind != FaultKind::Leftover => panic!("{fault}"),
