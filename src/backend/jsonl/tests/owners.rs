@@ -139,8 +139,12 @@ fn an_append_costs_no_lock() {
     handle.append(&events(0..1)).unwrap();
     let locks = Arc::new(AtomicUsize::new(0));
     let counted = locks.clone();
-    *place.watch.at.lock().unwrap() =
-        Some((Call::Lock, Arc::new(move || drop(counted.fetch_add(1, Ordering::Relaxed)))));
+    *place.watch.at.lock().unwrap() = Some((
+        Call::Lock,
+        Arc::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }),
+    ));
     for seq in 1..50 {
         handle.append(&events(seq..seq + 1)).unwrap();
     }
