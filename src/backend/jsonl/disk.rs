@@ -186,7 +186,14 @@ impl Disk for RealDisk {
     fn make_dir(&self, path: &Path) -> io::Result<bool> {
         match private::folder().create(path) {
             Ok(()) => Ok(true),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
+            // What stood there may be gone by now: not found, then.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                if fs::metadata(path)?.is_dir() {
+                    Ok(false)
+                } else {
+                    Err(e)
+                }
+            }
             Err(e) => Err(e),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::super::runtime::Storage;
-use super::disk::{DiskFile, Name};
+use super::disk::{DiskFile, Name, Stat};
 use super::failure::Context;
 use super::files::Files;
 use super::frames::{Unpacker, next_whole};
@@ -57,13 +57,25 @@ impl Files {
             if content.is_without_log() && self.owner(folder).is_some() {
                 return Ok(Vec::new());
             }
-            content.lock = match self.disk.stat(&folder.join(LOCK)) {
-                Ok(lock) => Some(Told::by_size(lock.size)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-                Err(e) => return Err(e),
-            };
+            let lock = self.look_at_lock(folder)?;
+            content.lock = lock.as_ref().map(|lock| Told::by_size(lock.size));
+            // Of different moments the two say nothing: it may have been made and removed meanwhile.
+            if !self.is_folder(folder)?
+                || content.is_without_log() && !Content::of(&self.layout.names(folder)?).is_without_log()
+                || self.look_at_lock(folder)? != lock
+            {
+                return Ok(Vec::new());
+            }
         }
         Ok(content.faults(id, folder))
+    }
+
+    fn look_at_lock(&self, folder: &Path) -> io::Result<Option<Stat>> {
+        match self.disk.stat(&folder.join(LOCK)) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
     fn is_folder(&self, path: &Path) -> io::Result<bool> {

@@ -62,3 +62,71 @@ fn last_blocks(file: &mut Window<'_>, mut at: u64) -> io::Result<Vec<u64>> {
     }
     Ok(blocks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::frames::Packer;
+    use super::*;
+
+    /// Bytes that no compression makes shorter.
+    fn noise(count: usize) -> Vec<u8> {
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u8
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// What stands at the start of a file with these bytes, and whether that was whole once.
+    fn look(bytes: &[u8]) -> (Step, bool) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let file = std::fs::File::open(file.path()).unwrap();
+        let mut window = Window::new(&file, bytes.len() as u64, 1 << 10);
+        let found = step(&mut window, 0).unwrap();
+        (found, was_whole(&mut window, 0, &mut Unpacker::new().unwrap()).unwrap())
+    }
+
+    /// Where the last block of a whole frame starts.
+    fn last_block(frame: &[u8]) -> usize {
+        let mut at = first_block(frame[4]) as usize;
+        loop {
+            let header = u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], 0]);
+            if header & 1 == 1 {
+                return at;
+            }
+            at += 3 + (header >> 3) as usize;
+        }
+    }
+
+    #[test]
+    fn a_frame_of_which_a_length_decayed_was_whole_and_one_that_was_cut_short_was_not() {
+        for size in [10, 300, 100_000, 300_000] {
+            let text: Vec<_> = noise(size).iter().map(|byte| b'a' + byte % 26).collect();
+            for content in [noise(size), text] {
+                let frame = Packer::new().unwrap().pack(&content).unwrap();
+                let block = last_block(&frame);
+                let mut torn = 0;
+                for at in (4..first_block(frame[4]) as usize).chain(block..block + 3) {
+                    for bit in 0..8 {
+                        let mut decayed = frame.clone();
+                        decayed[at] ^= 1 << bit;
+                        let (found, was_whole) = look(&decayed);
+                        if found == Step::Torn {
+                            torn += 1;
+                            assert!(was_whole, "{size} bytes, bit {bit} of byte {at}, the last block at {block}");
+                        }
+                    }
+                }
+                assert!(torn > 0, "{size} bytes");
+                for cut in (0..40).chain([1, 2, 3, 4, 5, 8].map(|left| frame.len() - left)).chain([frame.len() / 2]) {
+                    let cut = cut.min(frame.len() - 1);
+                    assert!(!look(&frame[..cut]).1, "{size} bytes, cut to {cut} of {}", frame.len());
+                    let padded = [&frame[..cut], &[0; 600]].concat();
+                    assert!(!look(&padded).1, "{size} bytes, cut to {cut} and zeros");
+                }
+            }
+        }
+    }
+}
