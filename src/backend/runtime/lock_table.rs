@@ -4,12 +4,17 @@
 use std::ops::Range;
 use std::path::Path;
 
+/// The system puts the table together piece by piece: where others lock and unlock meanwhile a line may be left out.
+const LOOKS: usize = 8;
+
 /// The process that holds a lock for writing on some of these bytes of a file, where the system tells that: Linux does,
 /// of the processes that the caller may see.
 pub(crate) fn writer_of(path: &Path, bytes: Range<u64>) -> Option<u32> {
     let name = name_of(path)?;
-    let table = std::fs::read_to_string("/proc/locks").ok()?;
-    table.lines().find_map(|line| holder(line, &name, &bytes))
+    (0..LOOKS).find_map(|_| {
+        let table = std::fs::read_to_string("/proc/locks").ok()?;
+        table.lines().find_map(|line| holder(line, &name, &bytes))
+    })
 }
 
 /// The name that a file has in the table.
