@@ -443,9 +443,7 @@ session_persistence::contract_tests!(KeyValueFixture::new());
 fn main() -> ExitCode {
     let has_failed = |run: fn(&dyn Fixture)| catch_unwind(AssertUnwindSafe(|| run(&KeyValueFixture::new()))).is_err();
     let failed: Vec<_> = CASES.iter().filter(|case| has_failed(case.run)).collect();
-    for case in &failed {
-        println!("failed: {}::{}", case.verb, case.name);
-    }
+    failed.iter().for_each(|case| println!("failed: {}::{}", case.verb, case.name));
     println!("{} of {} cases passed", CASES.len() - failed.len(), CASES.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Holder;
+use super::{ErrorKind, Holder};
 use crate::log::{InvalidRecord, InvalidSessionId, Seq, SessionId};
 
 /// What every call of the seam returns.
@@ -183,75 +183,6 @@ pub enum Error {
         /// The failure of the store as a whole, where it has one, and then one a session; never empty.
         failures: Vec<Error>,
     },
-}
-
-/// The kind of an [`Error`], to decide by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each is the variant of Error of the same name, documented there")]
-pub enum ErrorKind {
-    NotFound,
-    AlreadyExists,
-    AlreadyOwned,
-    OwnershipLost,
-    ReadOnly,
-    HandleClosed,
-    NotContiguous,
-    NotLossless,
-    InvalidArgument,
-    FormatUnsupported,
-    Corruption,
-    StoreBusy,
-    StorageFull,
-    StorageReadOnly,
-    UnsupportedStore,
-    Io,
-}
-
-impl ErrorKind {
-    /// Its name, as in `NotFound`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NotFound => "NotFound",
-            Self::AlreadyExists => "AlreadyExists",
-            Self::AlreadyOwned => "AlreadyOwned",
-            Self::OwnershipLost => "OwnershipLost",
-            Self::ReadOnly => "ReadOnly",
-            Self::HandleClosed => "HandleClosed",
-            Self::NotContiguous => "NotContiguous",
-            Self::NotLossless => "NotLossless",
-            Self::InvalidArgument => "InvalidArgument",
-            Self::FormatUnsupported => "FormatUnsupported",
-            Self::Corruption => "Corruption",
-            Self::StoreBusy => "StoreBusy",
-            Self::StorageFull => "StorageFull",
-            Self::StorageReadOnly => "StorageReadOnly",
-            Self::UnsupportedStore => "UnsupportedStore",
-            Self::Io => "Io",
-        }
-    }
-}
-
-impl ErrorKind {
-    /// Whether the storage failed, and not the call.
-    pub(crate) fn is_of_storage(self) -> bool {
-        matches!(
-            self,
-            Self::Corruption
-                | Self::StoreBusy
-                | Self::StorageFull
-                | Self::StorageReadOnly
-                | Self::UnsupportedStore
-                | Self::OwnershipLost
-                | Self::Io
-        )
-    }
-}
-
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 impl Error {

@@ -4,6 +4,7 @@
 pub mod checks;
 mod durability;
 mod error;
+mod error_kind;
 mod fault;
 mod handle;
 mod holder;
@@ -14,7 +15,8 @@ mod snapshot;
 pub use durability::Durability;
 #[cfg(feature = "cli")]
 pub(crate) use error::is_out_of_files;
-pub use error::{Error, ErrorKind, FormatProblem, Result, Source};
+pub use error::{Error, FormatProblem, Result, Source};
+pub use error_kind::ErrorKind;
 pub use fault::{Fault, FaultKind};
 pub use handle::{Access, SeqRange, SessionHandle};
 pub use holder::Holder;
