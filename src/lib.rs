@@ -106,7 +106,7 @@ pub use crate::log::{
     MessageList, MessagePlan, Messages, ModelMessage, ModelRequest, NotLossless, OpenTurn, Origin, RepairTexts,
     Replacement, RequestBasis, RequestContext, RequestHeader, Requests, Rule, Seq, SessionEvent, SessionHeader,
     SessionId, Surface, SurfaceOp, SurfacePlan, Violation, Vocabulary, check_model_request, interrupted_turn_closers,
-    payload, text,
+    payload, searchable_text, text,
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListOrder,
