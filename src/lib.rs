@@ -88,6 +88,7 @@ mod log;
 mod paging;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod private;
+pub mod query;
 mod seam;
 pub mod session;
 pub mod upkeep;
