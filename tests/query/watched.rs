@@ -1,0 +1,97 @@
+//! [`Watched`]: a store that counts what it is asked for, and does as it is told when it is read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use session_persistence::{
+    CreateOptions, Error, ListQuery, OpenOptions, Page, Result, SessionHandle, SessionHeader, SessionId,
+    SessionPersistence, Snapshot,
+};
+
+use super::place::Store;
+
+type Act = Box<dyn FnMut(&SessionId) -> Result<()> + Send>;
+
+/// A store that is watched.
+pub(crate) struct Watched {
+    store: Store,
+    pub(crate) stats: AtomicUsize,
+    pub(crate) opens: AtomicUsize,
+    /// What is done before a session is opened, and whether it can be.
+    on_open: Mutex<Option<Act>>,
+    on_stat: Mutex<Option<Act>>,
+}
+
+impl Watched {
+    pub(crate) fn over(store: Store) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            stats: AtomicUsize::new(0),
+            opens: AtomicUsize::new(0),
+            on_open: Mutex::new(None),
+            on_stat: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn on_open(&self, act: impl FnMut(&SessionId) -> Result<()> + Send + 'static) {
+        *guard(&self.on_open) = Some(Box::new(act));
+    }
+
+    /// Has something done behind each look at a session.
+    pub(crate) fn on_stat(&self, act: impl FnMut(&SessionId) -> Result<()> + Send + 'static) {
+        *guard(&self.on_stat) = Some(Box::new(act));
+    }
+
+    pub(crate) fn heal(&self) {
+        *guard(&self.on_open) = None;
+        *guard(&self.on_stat) = None;
+    }
+
+    pub(crate) fn opens(&self) -> usize {
+        self.opens.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn stats(&self) -> usize {
+        self.stats.load(Ordering::SeqCst)
+    }
+}
+
+/// What is done may panic.
+fn guard(act: &Mutex<Option<Act>>) -> MutexGuard<'_, Option<Act>> {
+    act.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A failure of a disk.
+pub(crate) fn broken(session: &SessionId) -> Error {
+    Error::Io { session: Some(session.clone()), operation: "reading".to_owned(), source: "made to fail".into() }
+}
+
+impl SessionPersistence for Watched {
+    fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
+        self.store.create(header, options)
+    }
+    fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
+        self.opens.fetch_add(1, Ordering::SeqCst);
+        if let Some(act) = &mut *guard(&self.on_open) {
+            act(id)?;
+        }
+        self.store.open(id, options)
+    }
+    fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
+        self.stats.fetch_add(1, Ordering::SeqCst);
+        let told = self.store.stat(id)?;
+        if let Some(act) = &mut *guard(&self.on_stat) {
+            act(id)?;
+        }
+        Ok(told)
+    }
+    fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
+        self.store.list(query)
+    }
+    fn flush(&self) -> Result<()> {
+        self.store.flush()
+    }
+    fn remove(&self, id: &SessionId) -> Result<bool> {
+        self.store.remove(id)
+    }
+}
