@@ -104,7 +104,7 @@ impl EventFilter {
     }
 }
 
-fn checked<T: Display + PartialOrd>(
+pub(super) fn checked<T: Display + PartialOrd>(
     what: &str,
     ranges: impl IntoIterator<Item = RangeInclusive<T>>,
 ) -> Result<Vec<RangeInclusive<T>>, QueryError> {

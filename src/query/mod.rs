@@ -39,6 +39,7 @@ mod literal_text;
 mod load;
 mod observed_session;
 mod reader;
+mod session_filter;
 mod session_record;
 mod surface_index;
 
@@ -50,4 +51,5 @@ pub use lineage::{Ancestry, Descendant};
 pub use literal_text::LiteralText;
 pub use observed_session::ObservedSession;
 pub use reader::{ReaderOptions, SessionReader};
+pub use session_filter::{Availability, SessionFilter};
 pub use session_record::SessionRecord;

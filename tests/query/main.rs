@@ -10,5 +10,6 @@ mod peer;
 mod place;
 mod reading;
 mod sample;
+mod sessions;
 mod shared_load;
 mod watched;

@@ -61,6 +61,12 @@ fn a_thousand_who_ask_for_one_session_cause_one_reading() {
             assert_eq!(answer.as_ref().unwrap().revision(), first.revision());
             assert_eq!(answer.as_ref().unwrap().event_count(), 100);
         }
+        // Each who waited observes it for himself.
+        let mut answers = answers;
+        while answers.len() > 1 {
+            drop(answers.pop());
+            assert_eq!((cache.stats().sessions, cache.stats().observed), (1, 1), "{kind:?} {}", answers.len());
+        }
         drop(answers);
         assert_eq!((cache.stats().sessions, cache.stats().bytes, cache.stats().observed), (0, 0, 0), "{kind:?}");
     }
