@@ -19,7 +19,8 @@ use crate::seam::{Revision, SessionPersistence};
 /// that the cache may, nothing else is kept.
 ///
 /// What a session takes is estimated: the bytes of the data and type of each event, 8 for each event that it cites, and
-/// 128, or 320 where it carries more than these, for everything else.
+/// 128, or 320 where it carries more than these, for everything else. That is up to a third more than it was measured to be.
+/// While a session is read, it can take twice as much.
 #[derive(Clone)]
 pub struct ColdCache {
     shared: Arc<Shared>,

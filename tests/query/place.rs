@@ -34,6 +34,10 @@ impl Kind {
     ];
 
     /// A store at a path, as each process opens it; what is in memory is new each time.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "jsonl")),
+        expect(unused_variables, reason = "only files have one")
+    )]
     pub(crate) fn open(self, path: &Path) -> Store {
         match self {
             Self::Memory => Arc::new(MemoryStore::new()),
