@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::QueryError;
 use super::cold_session::ColdSession;
 use super::load::{Load, Outcome};
 use crate::log::SessionId;
 use crate::seam::{Revision, SessionPersistence};
+
+/// How many sessions are read at once: each takes memory that nothing else bounds yet.
+const MAX_READING: usize = 4;
 
 /// Stored sessions that were read, kept in memory. Cheap to clone: every clone is the same cache. Several
 /// [`SessionReader`](super::SessionReader)s may share one, also such over different stores.
@@ -20,7 +23,7 @@ use crate::seam::{Revision, SessionPersistence};
 ///
 /// What a session takes is estimated: the bytes of the data and type of each event, 8 for each event that it cites, and
 /// 128, or 320 where it carries more than these, for everything else. That is up to a third more than it was measured to be.
-/// While a session is read, it can take twice as much.
+/// While a session is read, it can take twice as much; at most four are read at once, whoever asks.
 #[derive(Clone)]
 pub struct ColdCache {
     shared: Arc<Shared>,
@@ -29,6 +32,9 @@ pub struct ColdCache {
 struct Shared {
     max_bytes: u64,
     state: Mutex<State>,
+    /// How many more sessions may be read now.
+    free_slots: Mutex<usize>,
+    slot_freed: Condvar,
 }
 
 /// What happened to a [`ColdCache`] since it was made, and what it holds now.
@@ -122,7 +128,8 @@ impl ColdCache {
     /// An empty cache that takes up to `max_bytes` bytes of memory for sessions that nobody observes; with 0 it keeps
     /// nothing, and several who ask at once still cause one load.
     pub fn new(max_bytes: u64) -> Self {
-        Self { shared: Arc::new(Shared { max_bytes, state: Mutex::default() }) }
+        let (free_slots, slot_freed) = (Mutex::new(MAX_READING), Condvar::new());
+        Self { shared: Arc::new(Shared { max_bytes, state: Mutex::default(), free_slots, slot_freed }) }
     }
 
     /// What happened so far, and what is held now.
@@ -177,6 +184,16 @@ impl ColdCache {
         }
     }
 
+    /// Waits until a session may be read, which it may as long as what is returned is held.
+    pub(super) fn slot(&self) -> Slot<'_> {
+        let mut free = self.shared.free_slots.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.shared.slot_freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        Slot(&self.shared)
+    }
+
     /// Lets go of what is kept of a session that is not there any more.
     pub(super) fn forget(&self, place: &Place) {
         let mut state = self.state();
@@ -194,6 +211,16 @@ impl ColdCache {
         };
         // Large logs are freed where nobody waits for it.
         drop(gone);
+    }
+}
+
+/// The right to read a session.
+pub(super) struct Slot<'a>(&'a Shared);
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        *self.0.free_slots.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.slot_freed.notify_one();
     }
 }
 

@@ -2,7 +2,11 @@
 //!
 //! A [`SessionReader`] gives a session as it is now, an [`ObservedSession`]. A stored one is read once and kept in memory
 //! ([`ColdCache`]) as long as its store tells the same revision; a turn in which its process died is ended there in memory
-//! alone. An [`EventFilter`] says which events are wanted.
+//! alone. An [`EventFilter`] says which of its events are wanted, [`ObservedSession::trace_event`] what an event has to do with
+//! others.
+//!
+//! [`SessionReader::sessions`] finds sessions by a [`SessionFilter`], [`SessionReader::ancestry`] and
+//! [`SessionReader::descendants`] what they descend from and what from them.
 //!
 //! ```
 //! use std::sync::Arc;

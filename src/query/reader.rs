@@ -132,7 +132,10 @@ impl SessionReader {
             };
             let lease = match self.cache.ask(&place, &snapshot.revision) {
                 Asked::Kept(lease) => Some(lease),
-                Asked::Load(turn) => turn.end(ColdSession::load(&*self.store, &snapshot, &self.options))?,
+                Asked::Load(turn) => {
+                    let _slot = self.cache.slot();
+                    turn.end(ColdSession::load(&*self.store, &snapshot, &self.options))?
+                }
                 Asked::Wait(load) => self.cache.wait(&load)?,
             };
             // What was read may have become live meanwhile.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use session_persistence::query::{ColdCache, SessionReader};
+use session_persistence::query::{ColdCache, ReaderOptions, SessionReader};
 
 use super::peer::Peer;
 use super::place::{Kind, Place};
@@ -150,5 +150,32 @@ fn times_that_are_set_anew_cause_no_reading_of_a_database_and_one_at_most_of_a_f
         }
         let most = if scene.place.path().is_dir() { 2 } else { 1 };
         assert!((1..=most).contains(&scene.loads()), "{:?}: {}", scene.place.kind, scene.loads());
+    }
+}
+
+#[test]
+fn what_is_seen_while_another_process_writes_is_one_state_and_never_an_older_one() {
+    let end = if std::env::var_os("SESSIONS_FULL").is_some() { 1_000 } else { 60 };
+    for mut scene in Scene::each() {
+        let reader = scene.reader.clone().with_options(ReaderOptions::default().with_max_attempts(1_000_000));
+        let cache = scene.cache.clone();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut seen = 5;
+                    while seen < end {
+                        let session = reader.observe(&id("s")).unwrap();
+                        assert!(session.event_count() >= seen, "{seen} events, then {}", session.event_count());
+                        seen = session.event_count();
+                        assert!(events_of(&session) == plains(0..seen, "first"), "{seen} events");
+                    }
+                });
+            }
+            for next in 5..end {
+                scene.tell("append", &[&next.to_string(), &(next + 1).to_string(), "first"]);
+            }
+        });
+        let stats = cache.stats();
+        assert_eq!((stats.sessions, stats.observed), (1, 0), "{:?}: {stats:?}", scene.place.kind);
     }
 }

@@ -129,3 +129,23 @@ fn a_session_that_is_not_here_has_no_lineage() {
     assert_eq!(kind(&reader.ancestry(&id("none")).unwrap_err()), "SessionNotFound");
     assert_eq!(kind(&reader.descendants(&id("none")).unwrap_err()), "SessionNotFound");
 }
+
+#[cfg(feature = "jsonl")]
+#[test]
+fn a_parent_whose_header_cannot_be_read_is_one_that_is_not_resolved() {
+    let place = Place::new(Kind::Raw);
+    store_of(&place.open(), &[("root", 1, ""), ("damaged", 2, "root"), ("leaf", 3, "damaged")]);
+    let (log, mut bytes) = place.bytes().into_iter().find(|(_, bytes)| bytes.starts_with(DAMAGED)).unwrap();
+    bytes[0] = b'x';
+    std::fs::write(log, bytes).unwrap();
+    let reader = SessionReader::new(place.open());
+    assert_eq!(ancestors(&reader, "leaf"), (Vec::new(), Some("damaged".to_owned())));
+    assert_eq!(descendants(&reader, "root"), told(&[]));
+    assert_eq!(kind(&reader.record(&id("damaged")).unwrap_err()), "Corruption");
+    assert_eq!(kind(&reader.ancestry(&id("damaged")).unwrap_err()), "Corruption");
+    assert_eq!(kind(&reader.observe(&id("damaged")).unwrap_err()), "Corruption");
+}
+
+/// How the log of the session that is damaged begins.
+#[cfg(feature = "jsonl")]
+const DAMAGED: &[u8] = br#"{"type":"session","version":3,"id":"damaged""#;

@@ -186,3 +186,48 @@ fn what_goes_wrong_because_it_changes_is_no_failure() {
     store.on_open(move |session| inner.remove(session).map(drop));
     assert_eq!(kind(&SessionReader::new(store).observe(&id("s")).unwrap_err()), "SessionNotFound");
 }
+
+#[test]
+fn no_more_than_four_sessions_are_read_at_once() {
+    let place = Place::new(Kind::Memory);
+    let store = Watched::over(place.open());
+    let names: Vec<_> = (0..20).map(|number| format!("s{number}")).collect();
+    names.iter().for_each(|name| store_session(&*store, name, &plains(0..3, name)));
+    let reader = SessionReader::new(store.clone());
+    let all_ask = reader.cache().clone();
+    store.on_open(move |_| {
+        wait_for(&all_ask, 20);
+        std::thread::sleep(Duration::from_millis(5));
+        Ok(())
+    });
+    std::thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(|| assert_eq!(events_of(&reader.observe(&id(name)).unwrap()), plains(0..3, name)));
+        }
+    });
+    assert_eq!((store.opens(), reader.cache().stats().sessions), (20, 20));
+    let most = store.most_opening.load(Ordering::SeqCst);
+    assert!(most <= 4, "{most} at once");
+}
+
+#[test]
+fn a_log_that_must_not_be_interpreted_is_refused_each_time() {
+    let place = Place::new(Kind::Memory);
+    let store = Watched::over(place.open());
+    super::sample::store_under(&*store, &super::sample::header("s").with_version(2), &plains(0..3, "x"));
+    let reader = SessionReader::new(store.clone());
+    for opens in 1..=2 {
+        let error = reader.observe(&id("s")).unwrap_err();
+        assert_eq!((kind(&error).as_str(), error.session()), ("FormatUnsupported", Some(&id("s"))));
+        assert_eq!((store.opens(), reader.cache().stats().sessions), (opens, 0));
+    }
+}
+
+#[test]
+fn observations_may_go_to_any_thread() {
+    fn check<T: Send + Sync + Clone>() {}
+    check::<ObservedSession>();
+    check::<SessionReader>();
+    check::<ColdCache>();
+    check::<QueryError>();
+}

@@ -17,6 +17,9 @@ pub(crate) struct Watched {
     store: Store,
     pub(crate) stats: AtomicUsize,
     pub(crate) opens: AtomicUsize,
+    /// How many sessions are being opened, and how many were at most.
+    opening: AtomicUsize,
+    pub(crate) most_opening: AtomicUsize,
     /// What is done before a session is opened, and whether it can be.
     on_open: Mutex<Option<Act>>,
     on_stat: Mutex<Option<Act>>,
@@ -40,6 +43,8 @@ impl Watched {
             numbers_revisions,
             stats: AtomicUsize::new(0),
             opens: AtomicUsize::new(0),
+            opening: AtomicUsize::new(0),
+            most_opening: AtomicUsize::new(0),
             on_open: Mutex::new(None),
             on_stat: Mutex::new(None),
         }
@@ -84,9 +89,10 @@ impl SessionPersistence for Watched {
     }
     fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
         self.opens.fetch_add(1, Ordering::SeqCst);
-        if let Some(act) = &mut *guard(&self.on_open) {
-            act(id)?;
-        }
+        self.most_opening.fetch_max(self.opening.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let acted = guard(&self.on_open).as_mut().map_or(Ok(()), |act| act(id));
+        self.opening.fetch_sub(1, Ordering::SeqCst);
+        acted?;
         self.store.open(id, options)
     }
     fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
