@@ -3,10 +3,13 @@
 use super::SessionEvent;
 use super::fields::{elements, field, fields, is_string, said};
 
+/// How deep results are looked for in results: each level costs another pass over what is in it.
+const MAX_DEPTH: usize = 16;
+
 /// The text by which a person finds an event; empty for an event that has none.
 ///
 /// - `user/message` and `assistant/message`: their text, the name and the arguments of each call that the model asks for,
-///   and the text inside results.
+///   and the text inside results, down to 16 results inside one another.
 /// - `tool/call`: the name and the arguments. `tool/result`: its text, and the name and the code of its error.
 /// - `todo/write`: the status and the content of each item.
 /// - `turn/end`: `error` and the message of the error, or `aborted`, `max-tokens` or `interrupted`.
@@ -65,18 +68,24 @@ struct Pieces(String);
 
 impl Pieces {
     fn message(&mut self, message: Option<&str>) {
-        // Not by recursion: how deep results stand in results is up to who wrote the log.
-        let mut waiting = message.and_then(|message| field(message, "content")).map(elements).unwrap_or_default();
-        waiting.reverse();
-        while let Some(block) = waiting.pop() {
+        if let Some(content) = message.and_then(|message| field(message, "content")) {
+            self.blocks(content, 0);
+        }
+    }
+
+    fn blocks(&mut self, content: &str, depth: usize) {
+        for block in elements(content) {
             let [kind, text, name, arguments, content] =
                 fields(block, ["type", "text", "name", "arguments", "content"]);
             if is_string(kind, "text") {
                 self.strings([text]);
             } else if is_string(kind, "tool-call") {
                 self.strings([name, arguments]);
-            } else if is_string(kind, "tool-result") {
-                waiting.extend(content.map(elements).unwrap_or_default().into_iter().rev());
+            } else if is_string(kind, "tool-result")
+                && depth < MAX_DEPTH
+                && let Some(content) = content
+            {
+                self.blocks(content, depth + 1);
             }
         }
     }
@@ -164,7 +173,16 @@ mod tests {
             assert_text("todo/write", data, "");
         }
         assert_text("user/message", r#"{"content":[{"type":"text","text":"\ud800é\n"}]}"#, "\u{fffd}é");
-        let deep = r#"[{"type":"tool-result","content":"#.repeat(2_000) + "[]" + &"}]".repeat(2_000);
-        assert_text("user/message", &format!(r#"{{"content":{deep}}}"#), "");
+    }
+
+    #[test]
+    fn results_are_looked_for_in_results_only_so_deep() {
+        let nested = |levels: usize| {
+            let open = r#"[{"type":"tool-result","content":"#.repeat(levels);
+            format!(r#"{{"content":{open}[{{"type":"text","text":"in"}}]{}}}"#, "}]".repeat(levels))
+        };
+        assert_text("user/message", &nested(16), "in");
+        assert_text("user/message", &nested(17), "");
+        assert_text("user/message", &nested(20_000), "");
     }
 }

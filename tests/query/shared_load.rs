@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use session_persistence::query::{ColdCache, ObservedSession, QueryError, ReaderOptions, SessionReader};
-use session_persistence::{OpenOptions, SessionPersistence};
+use session_persistence::{Error, OpenOptions, SessionPersistence};
 
 use super::place::{Kind, Place};
-use super::sample::{events_of, id, kind, plain, plains, store_session};
+use super::sample::{events_of, header, id, kind, plain, plains, store_session, store_under};
 use super::watched::{Watched, broken};
 
 /// How long all may take to ask before the test counts as hung.
@@ -91,6 +91,28 @@ fn a_failure_is_told_to_all_who_wait_and_is_not_kept() {
     store.heal();
     assert_eq!(events_of(&reader.observe(&id("s")).unwrap()), plains(0..3, "x"));
     assert_eq!(store.opens(), 2);
+}
+
+#[test]
+fn of_two_failures_the_one_of_the_reading_is_told() {
+    let place = Place::new(Kind::Memory);
+    let store = Watched::over(place.open());
+    store_session(&*store, "s", &plains(0..3, "x"));
+    let reader = SessionReader::new(store.clone());
+    let fail_second_look = || {
+        let mut looks = 0;
+        store.on_stat(move |_| {
+            looks += 1;
+            let reason = "made to fail".to_owned();
+            if looks == 2 { Err(Error::InvalidArgument { session: None, reason }) } else { Ok(()) }
+        });
+    };
+    fail_second_look();
+    assert_eq!(kind(&reader.observe(&id("s")).unwrap_err()), "InvalidArgument", "what was read may be of two states");
+    fail_second_look();
+    store.on_open(|session| Err(broken(session)));
+    assert_eq!(kind(&reader.observe(&id("s")).unwrap_err()), "Io");
+    assert_eq!(reader.cache().stats().sessions, 0);
 }
 
 #[test]
@@ -214,7 +236,7 @@ fn no_more_than_four_sessions_are_read_at_once() {
 fn a_log_that_must_not_be_interpreted_is_refused_each_time() {
     let place = Place::new(Kind::Memory);
     let store = Watched::over(place.open());
-    super::sample::store_under(&*store, &super::sample::header("s").with_version(2), &plains(0..3, "x"));
+    store_under(&*store, &header("s").with_version(2), &plains(0..3, "x"));
     let reader = SessionReader::new(store.clone());
     for opens in 1..=2 {
         let error = reader.observe(&id("s")).unwrap_err();
