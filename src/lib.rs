@@ -43,6 +43,8 @@
 //! - **A host holds live sessions.** [`session`] keeps a log in memory, checks each event before it is a part of it, tells
 //!   observers, and stores it in the background in batches; [`Messages`] has what the model sees without reading the log
 //!   again.
+//! - **Looking is cheap and never stale.** [`query`] keeps stored sessions in memory as long as their store tells the same
+//!   revision, prefers live ones, and finds events, sessions and what they descend from.
 //! - **Nothing is removed** but by a call that says so: [`SessionPersistence::remove`] and, for what is old,
 //!   [`upkeep::prune`](upkeep::prune()). [`upkeep`] also checks a store as a whole, and saves what can be saved of a
 //!   damaged log.
@@ -88,6 +90,7 @@ mod log;
 mod paging;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod private;
+pub mod query;
 mod seam;
 pub mod session;
 pub mod upkeep;
@@ -106,7 +109,7 @@ pub use crate::log::{
     MessageList, MessagePlan, Messages, ModelMessage, ModelRequest, NotLossless, OpenTurn, Origin, RepairTexts,
     Replacement, RequestBasis, RequestContext, RequestHeader, Requests, Rule, Seq, SessionEvent, SessionHeader,
     SessionId, Surface, SurfaceOp, SurfacePlan, Violation, Vocabulary, check_model_request, interrupted_turn_closers,
-    payload, text,
+    payload, searchable_text, text,
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListOrder,

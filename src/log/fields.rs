@@ -65,6 +65,15 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(out.into())
 }
 
+/// What a string says; a lone surrogate becomes U+FFFD.
+pub(super) fn said(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(inner.into());
+    }
+    Some(char::decode_utf16(code_units(inner)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
+}
+
 /// Whether the value is the string `text`, which holds nothing that is escaped.
 pub(super) fn is_string(json: Option<&str>, text: &str) -> bool {
     json.and_then(string).is_some_and(|found| found[1..].strip_suffix('"') == Some(text))
@@ -214,6 +223,8 @@ mod tests {
         for json in ["1", "null", "[\"a\"]", "{}"] {
             assert_eq!(string(json), None);
         }
+        assert_eq!(said(r#""\u0061\/\n\"\ud83d\ude00 \udc00x""#).as_deref(), Some("a/\n\"😀 \u{fffd}x"));
+        assert_eq!((said("\"é\"").as_deref(), said("1"), said("null")), (Some("é"), None, None));
         assert!(is_string(Some(r#""tool\u002dcall""#), "tool-call"));
         assert!(!is_string(Some(r#""tool-calls""#), "tool-call") && !is_string(None, "tool-call"));
     }

@@ -22,6 +22,7 @@ mod path;
 pub mod payload;
 mod repair;
 mod request;
+mod searchable;
 mod seq;
 #[cfg(feature = "sqlite")]
 pub(crate) mod stored;
@@ -44,6 +45,8 @@ pub(crate) use model_message::tests::PROJECTIONS;
 pub use model_request::{ModelRequest, RequestBasis, check_model_request};
 pub use repair::{MessageIdTemplate, OpenTurn, RepairTexts, interrupted_turn_closers};
 pub use request::{RequestContext, RequestHeader, Requests};
+pub(crate) use searchable::is_white_space;
+pub use searchable::searchable_text;
 pub use seq::Seq;
 pub use surface::{Replacement, Surface, SurfacePlan};
 pub use violation::{Rule, Violation};
