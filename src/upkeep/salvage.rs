@@ -103,7 +103,10 @@ impl<'s> Source<'s> {
             Err(error @ Error::Corruption { .. }) => {
                 let mut fault = Fault::damage(self.id(), &error);
                 fault.seq.get_or_insert(prefix.events);
-                fault.advice = "what stands behind it is to be had from a backup".to_owned();
+                fault.advice =
+                    "what stands behind it may still be read, event by event from there on, or is to be had from a \
+                                backup: look before the damaged session is removed"
+                        .to_owned();
                 prefix.stopped = Some(fault);
             }
             Err(other) => return Err(other),

@@ -25,6 +25,9 @@ impl SqliteStore {
     /// is left of that by a process that was killed is removed by the next backup beside it, or the next store that is made
     /// or first written there.
     ///
+    /// What is checked is SQLite's structure and how many events there are, not the checksum of each: a damaged event is
+    /// copied as it is. [`upkeep::verify`](crate::upkeep::verify()) reads all of them; call it before an older backup is given up.
+    ///
     /// While it is made, the WAL of the store can grow: a read transaction is held from the start to the end. It is as
     /// large as what the store holds, without the room that removed sessions left.
     ///
