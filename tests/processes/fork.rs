@@ -1,9 +1,6 @@
 //! A process that forks: what the child does with what it has of its parent harms nothing.
 
-#![allow(
-    unsafe_code,
-    reason = "there is no safe fork, and a forked child has to leave without running what its parent left"
-)]
+#![allow(unsafe_code, reason = "there is no safe fork, and a child has to leave without running what is its parent's")]
 
 use std::io::{Read as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
