@@ -2,6 +2,8 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+use std::io;
 use std::path::PathBuf;
 
 use super::{ErrorKind, Holder};
@@ -258,6 +260,20 @@ impl Error {
         }
     }
 
+    /// A failure of the operating system while a store was being changed.
+    #[cfg(any(feature = "sqlite", feature = "jsonl"))]
+    pub(crate) fn of_io(session: Option<SessionId>, store: String, operation: String, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::StorageFull { session, store, source: Some(error.into()) }
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::StorageReadOnly { session, store, source: Some(error.into()) }
+            }
+            _ => Self::Io { session, operation, source: error.into() },
+        }
+    }
+
     /// The same failure of a store, as one of several sessions met it together.
     #[cfg(feature = "sqlite")]
     pub(crate) fn of_store_for(&self, session: Option<&SessionId>) -> Self {
@@ -410,5 +426,19 @@ struct First<'a>(&'a [Error]);
 impl fmt::Display for First<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.first().map_or(Ok(()), |e| e.fmt(f))
+    }
+}
+
+#[cfg(all(test, any(feature = "sqlite", feature = "jsonl")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_used_up_is_a_full_disk_and_a_missing_right_a_store_that_can_only_be_read() {
+        let told = |kind: io::ErrorKind| Error::of_io(None, "s".to_owned(), "writing s".to_owned(), kind.into()).kind();
+        assert_eq!(told(io::ErrorKind::QuotaExceeded), ErrorKind::StorageFull);
+        assert_eq!(told(io::ErrorKind::StorageFull), ErrorKind::StorageFull);
+        assert_eq!(told(io::ErrorKind::ReadOnlyFilesystem), ErrorKind::StorageReadOnly);
+        assert_eq!(told(io::ErrorKind::TimedOut), ErrorKind::Io);
     }
 }

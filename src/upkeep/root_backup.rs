@@ -122,15 +122,8 @@ fn refused(to: &Path, reason: &str) -> Error {
 
 fn failed(path: &Path, operation: &str, error: io::Error) -> Error {
     let store = path.display().to_string();
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Error::StorageFull { session: None, store, source: Some(error.into()) }
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            Error::StorageReadOnly { session: None, store, source: Some(error.into()) }
-        }
-        _ => Error::Io { session: None, operation: format!("{operation} {store}"), source: error.into() },
-    }
+    let operation = format!("{operation} {store}");
+    Error::of_io(None, store, operation, error)
 }
 
 /// How many bytes the files of a folder have.

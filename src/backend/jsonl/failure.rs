@@ -29,17 +29,8 @@ impl<'a> Context<'a> {
 
     /// A failure of changing `path`.
     pub(super) fn writing(&self, path: &Path, error: io::Error) -> Error {
-        let store = self.root.display().to_string();
-        let session = self.session.cloned();
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Error::StorageFull { session, store, source: Some(error.into()) }
-            }
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Error::StorageReadOnly { session, store, source: Some(error.into()) }
-            }
-            _ => self.io(format!("writing {}", path.display()), error.into()),
-        }
+        let operation = format!("writing {}", path.display());
+        Error::of_io(self.session.cloned(), self.root.display().to_string(), operation, error)
     }
 
     pub(super) fn io(&self, operation: String, source: Source) -> Error {

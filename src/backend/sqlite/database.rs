@@ -82,11 +82,7 @@ impl Database {
 
     fn commit(&self, changes: &[Change<'_>]) -> Vec<Result<Done>> {
         let context = self.context();
-        let made = self.write(&context, |writer| {
-            let outcomes = writer.commit(changes, &self.locks, &context);
-            self.connections.in_place.watch(writer.journal());
-            Ok(outcomes)
-        });
+        let made = self.write(&context, |writer| Ok(writer.commit(changes, &self.locks, &context)));
         // Where there is no writer yet and none can be had, each is told why. It is waited for once.
         made.unwrap_or_else(|failed| changes.iter().map(|change| Err(failed.of_store_for(change.session()))).collect())
     }
@@ -96,21 +92,22 @@ impl Database {
         self.check_in_place()?;
         self.check_writable(context)?;
         let mut writer = self.connections.writer();
-        match &mut *writer {
-            Some(writer) => work(writer),
-            none => work(none.insert(self.open_writer(context)?)),
-        }
+        let writer = match &mut *writer {
+            Some(writer) => writer,
+            none => none.insert(self.open_writer(context)?),
+        };
+        let done = work(writer);
+        self.connections.in_place.watch(writer.journal());
+        done
     }
 
     fn open_writer(&self, context: &Context<'_>) -> Result<Writer> {
         let open = || Writer::open(&self.path, &self.locks, self.journal, self.durability, self.busy_timeout, context);
-        let writer = match &self.connections.reading {
+        match &self.connections.reading {
             // Nobody may have a database open that leaves WAL mode.
-            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(context, open)?,
-            _ => open()?,
-        };
-        self.connections.in_place.watch(writer.journal());
-        Ok(writer)
+            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(context, open),
+            _ => open(),
+        }
     }
 }
 

@@ -98,14 +98,13 @@ impl<'a> Context<'a> {
 
     pub(super) fn io(&self, operation: &str, error: std::io::Error) -> Error {
         let store = self.store.display().to_string();
-        let session = self.session.clone();
-        match error.kind() {
-            std::io::ErrorKind::StorageFull => Error::StorageFull { session, store, source: Some(error.into()) },
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                let source = unreadable(self.store).map_or_else(|| error.into(), Source::from);
-                Error::StorageReadOnly { session, store, source: Some(source) }
+        let operation = format!("{operation} {store}");
+        match Error::of_io(self.session.clone(), store, operation, error) {
+            Error::StorageReadOnly { session, store, source } => {
+                let source = unreadable(self.store).map(Source::from).or(source);
+                Error::StorageReadOnly { session, store, source }
             }
-            _ => Error::Io { session, operation: format!("{operation} {store}"), source: error.into() },
+            other => other,
         }
     }
 

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 
 use super::lease::is_same;
 use super::patience::Patience;
+use super::side_files::beside;
 
 /// From so many pages on they are copied into the database after a commit, as far as readers allow it.
 const COPIED_FROM: i32 = 1000;
@@ -53,9 +54,8 @@ impl Wal {
             counted.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
-        let mut path = database.as_os_str().to_owned();
-        path.push("-wal");
-        let file = fs::metadata(&path).map(|found| (path.into(), found)).ok();
+        let path = beside(database, "-wal");
+        let file = fs::metadata(&path).map(|found| (path, found)).ok();
         Ok(Self { file, pages: Some(pages), ..Self::none() })
     }
 
