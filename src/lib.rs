@@ -71,6 +71,7 @@
 //! | `jsonl` | yes | `JsonlStore`, and the import of folders of DSH; Zstandard is compiled in |
 //! | `zip` | no | ZIP archives in [`export`](mod@export): `zip` and `import_archive` |
 //! | `contract` | no | `contract`, the suite of tests that every backend passes, for backends of your own |
+//! | `search` | no | `query::index`: full-text search and statistics, in a file beside a store; SQLite is compiled in |
 //! | `cli` | no | the `sessions` command, which brings all of the above but `contract` |
 //!
 //! # Source of the format
@@ -88,7 +89,7 @@ pub mod contract;
 pub mod export;
 mod log;
 mod paging;
-#[cfg(any(feature = "sqlite", feature = "jsonl"))]
+#[cfg(any(feature = "sqlite", feature = "jsonl", feature = "search"))]
 mod private;
 pub mod query;
 mod seam;

@@ -14,13 +14,14 @@ pub(crate) fn create_lasting_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes the names in a folder survive a loss of power. Elsewhere than on Unix a folder cannot be synced, and need not be.
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if cfg!(unix) { std::fs::File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 /// Makes a folder, and those above it that are absent, with mode 0700. One that exists keeps its mode.
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "search"))]
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     self::folder().recursive(true).create(folder)
 }

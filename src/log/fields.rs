@@ -16,23 +16,23 @@ use super::json::push_string;
 
 /// The texts of the named values of an object; nothing for the names that it does not have. All other values are
 /// passed over without being read into memory.
-pub(super) fn fields<'a, const N: usize>(json: &'a str, names: [&str; N]) -> [Option<&'a str>; N] {
+pub(crate) fn fields<'a, const N: usize>(json: &'a str, names: [&str; N]) -> [Option<&'a str>; N] {
     serde_json::Deserializer::from_str(json).deserialize_map(Object(names)).unwrap_or([None; N])
 }
 
 /// The text of one value of an object.
-pub(super) fn field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     fields(json, [name])[0]
 }
 
 /// The texts of the elements of an array; none for anything else.
-pub(super) fn elements(json: &str) -> Vec<&str> {
+pub(crate) fn elements(json: &str) -> Vec<&str> {
     let elements: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
     elements.into_iter().map(RawValue::get).collect()
 }
 
 /// A whole number from 0 to 2^53 - 1 in any spelling.
-pub(super) fn whole_number(json: &str) -> Option<u64> {
+pub(crate) fn whole_number(json: &str) -> Option<u64> {
     let plain = json.parse().ok().filter(|n| *n <= Seq::MAX.get());
     plain.or_else(|| {
         let double: f64 = json.parse().ok()?;
@@ -43,7 +43,7 @@ pub(super) fn whole_number(json: &str) -> Option<u64> {
 
 /// A string with its quotes, in the spelling that `JSON.stringify` gives it, so that two spellings of one string are
 /// the same text.
-pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
         return Some(json.into());
@@ -66,7 +66,7 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
 }
 
 /// What a string says; a lone surrogate becomes U+FFFD.
-pub(super) fn said(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn said(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
         return Some(inner.into());
@@ -75,12 +75,12 @@ pub(super) fn said(json: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Whether the value is the string `text`, which holds nothing that is escaped.
-pub(super) fn is_string(json: Option<&str>, text: &str) -> bool {
+pub(crate) fn is_string(json: Option<&str>, text: &str) -> bool {
     json.and_then(string).is_some_and(|found| found[1..].strip_suffix('"') == Some(text))
 }
 
 /// Appends `text` as it stands between the quotes of a string.
-pub(super) fn push_inner(out: &mut String, text: &str) {
+pub(crate) fn push_inner(out: &mut String, text: &str) {
     let start = out.len();
     push_string(out, text);
     out.pop();

@@ -2,7 +2,7 @@
 
 mod envelope;
 mod event;
-mod fields;
+pub(crate) mod fields;
 mod fold_error;
 mod header;
 mod id;

@@ -41,6 +41,41 @@ impl LiteralText {
         folded(text).contains(&self.0)
     }
 
+    /// The text as it is compared: folded, with one space for white space.
+    #[cfg(feature = "search")]
+    pub(super) fn as_folded(&self) -> &str {
+        &self.0
+    }
+
+    /// How often it stands in a text, none of them in another.
+    #[cfg(feature = "search")]
+    pub(super) fn count_in(&self, text: &str) -> u64 {
+        folded(text).matches(&self.0).count() as u64
+    }
+
+    /// Where it stands first in a text: the bytes of the text itself.
+    #[cfg(feature = "search")]
+    pub(super) fn first_in(&self, text: &str) -> Option<std::ops::Range<usize>> {
+        let start = folded(text).find(&self.0)?;
+        let end = start + self.0.len();
+        let (mut at, mut found) = (0, None);
+        let mut is_space = false;
+        for (place, c) in text.char_indices() {
+            let was_space = std::mem::replace(&mut is_space, is_white_space(c));
+            if is_space && was_space {
+                continue;
+            }
+            if at == start {
+                found = Some(place);
+            }
+            at += if is_space { 1 } else { fold(c).len_utf8() };
+            if at == end {
+                return found.map(|found| found..place + c.len_utf8());
+            }
+        }
+        None
+    }
+
     /// Whether one of them stands in a text.
     pub(super) fn any_in(texts: &[Self], text: &str) -> bool {
         let text = folded(text);
@@ -49,7 +84,7 @@ impl LiteralText {
 }
 
 /// A text in which equal means the same: each character folded, and one space in the place of white space.
-fn folded(text: &str) -> String {
+pub(super) fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut is_space = false;
     for c in text.chars() {

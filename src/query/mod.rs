@@ -38,6 +38,8 @@ mod cold_session;
 mod error;
 mod event_view;
 mod filter;
+#[cfg(feature = "search")]
+pub mod index;
 mod lineage;
 mod literal_text;
 mod load;

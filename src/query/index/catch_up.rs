@@ -1,0 +1,284 @@
+//! Bringing an index up to a store.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Transaction, TransactionBehavior, params};
+
+use super::facts::Facts;
+use super::file::{IndexFile, sqlite};
+use super::search::letters;
+use super::watermark::{Watermark, checksum};
+use super::{IndexError, IndexResult};
+use crate::log::{SessionEvent, SessionId, searchable_text};
+use crate::paging::{Listed, Pages};
+use crate::seam::{
+    Error, ErrorKind, ListOrder, OpenOptions, SessionHandle, SessionPersistence, SessionState, Snapshot,
+};
+
+/// What an update did.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct UpdateReport {
+    /// How many sessions changed, and were read.
+    pub changed: u64,
+    /// How many of these were indexed from their start.
+    pub started: u64,
+    /// How many sessions are gone from the store, and from the index.
+    pub removed: u64,
+    /// How many events were indexed.
+    pub events: u64,
+    /// The sessions that could not be read to their end, and why. What stands before the failure can be found.
+    pub failures: Vec<(SessionId, Arc<Error>)>,
+}
+
+/// What came of one session.
+enum Step {
+    /// All that was listed of it is indexed.
+    Done,
+    /// There is more to read.
+    More,
+    /// Another process was faster, or what is indexed is of another log.
+    Again,
+}
+
+pub(super) fn update(file: &mut IndexFile, path: &Path, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
+    let mut update = Update { file, path, store, report: UpdateReport::default() };
+    let mut seen = HashSet::new();
+    // In the order of creation: a session that is written meanwhile keeps its place in it.
+    for snapshot in Listed::new(store, ListOrder::Created) {
+        let snapshot = snapshot?;
+        if snapshot.state != SessionState::Pending {
+            update.session(&snapshot)?;
+        }
+        seen.insert(snapshot.id);
+    }
+    update.remove_all_but(&seen)?;
+    Ok(update.report)
+}
+
+struct Update<'a> {
+    file: &'a mut IndexFile,
+    path: &'a Path,
+    store: &'a dyn SessionPersistence,
+    report: UpdateReport,
+}
+
+impl Update<'_> {
+    fn watermark(&self, id: &SessionId) -> IndexResult<Option<Watermark>> {
+        Watermark::of(&self.file.connection, id).map_err(|e| sqlite(self.path, &e))
+    }
+
+    fn session(&mut self, snapshot: &Snapshot) -> IndexResult<()> {
+        let revision = Some(snapshot.revision.as_str());
+        if self.watermark(&snapshot.id)?.is_some_and(|known| known.revision.as_deref() == revision) {
+            return Ok(());
+        }
+        self.report.changed += 1;
+        if matches!(snapshot.state, SessionState::NewerFormat { .. } | SessionState::Damaged { .. }) {
+            return self.unreadable(snapshot);
+        }
+        // What can be found in a log is told by its events alone, whatever else stands in it.
+        let handle = match self.store.open(&snapshot.id, OpenOptions::uninterpreted()) {
+            Ok(handle) => handle,
+            Err(error) => return self.failed(snapshot, error),
+        };
+        loop {
+            let known = self.watermark(&snapshot.id)?;
+            if known.as_ref().is_some_and(|known| known.revision.as_deref() == revision) {
+                break;
+            }
+            match self.read(snapshot, &*handle, known) {
+                Ok(Step::Done) => break,
+                Ok(Step::More | Step::Again) => {}
+                Err(IndexError::Store(error)) => return self.failed(snapshot, error),
+                Err(error) => return Err(error),
+            }
+        }
+        handle.close()?;
+        Ok(())
+    }
+
+    /// Reads what is new in a log, until all is indexed or the watermark is no longer where it was.
+    fn read(
+        &mut self,
+        snapshot: &Snapshot,
+        handle: &dyn SessionHandle,
+        mut known: Option<Watermark>,
+    ) -> IndexResult<Step> {
+        let start = known.as_ref().map_or(0, |known| known.events);
+        let mut pages = Pages::new(handle, snapshot, start.saturating_sub(1));
+        let mut proof = start > 0;
+        if start > 0 && snapshot.event_count.is_some_and(|count| count < start) {
+            return self.forget(known);
+        }
+        loop {
+            let mut page = match pages.next_page() {
+                Ok(page) => page,
+                Err(error) if error.kind() == ErrorKind::Corruption && !proof => {
+                    self.note(known.as_ref(), snapshot, &error)?;
+                    return Err(error.into());
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let is_empty = page.is_empty();
+            if proof || known.as_ref().is_some_and(|known| known.events == 0) {
+                proof = false;
+                let last = if start > 0 && !page.is_empty() { Some(page.remove(0)) } else { None };
+                if known.as_ref().is_some_and(|known| !known.fits(handle, last.as_ref())) {
+                    return self.forget(known);
+                }
+            }
+            let is_end = match snapshot.event_count {
+                Some(count) => pages.next_seq() >= count,
+                None => is_empty,
+            };
+            match self.batch(snapshot, handle, known, &page, is_end)? {
+                (Step::More, next) => known = Some(next),
+                (step, _) => return Ok(step),
+            }
+        }
+    }
+
+    /// Indexes a batch, unless the watermark is no longer where it was.
+    fn batch(
+        &mut self,
+        snapshot: &Snapshot,
+        handle: &dyn SessionHandle,
+        known: Option<Watermark>,
+        page: &[SessionEvent],
+        is_end: bool,
+    ) -> IndexResult<(Step, Watermark)> {
+        let texts: Vec<_> = page.iter().map(searchable_text).collect();
+        let is_new = known.is_none();
+        let done = write(self.file, |transaction| {
+            let found = Watermark::of(transaction, &snapshot.id)?;
+            let mut mark = match (found, known) {
+                (None, None) => {
+                    let inherited = handle.inherited_event_count();
+                    Watermark::start(transaction, &snapshot.id, Some(handle.header()), inherited)?
+                }
+                (Some(found), Some(known)) if found == known => found,
+                (Some(found), _) | (None, Some(found)) => return Ok((Step::Again, found)),
+            };
+            let mut facts = Facts::of(transaction, mark.number)?;
+            for (event, text) in page.iter().zip(&texts) {
+                facts.observe(event, event.seq().get() < mark.inherited);
+                if !text.is_empty() {
+                    add(transaction, mark.number, event, text)?;
+                }
+            }
+            facts.store(transaction, mark.number)?;
+            if let Some(last) = page.last() {
+                mark.events = last.seq().get() + 1;
+                mark.checksum = checksum(handle.header(), Some(last));
+            }
+            mark.problem = None;
+            mark.revision = is_end.then(|| snapshot.revision.as_str().to_owned());
+            mark.store(transaction)?;
+            Ok((if is_end { Step::Done } else { Step::More }, mark))
+        });
+        let done = done.map_err(|e| sqlite(self.path, &e))?;
+        if !matches!(done.0, Step::Again) {
+            self.report.events += page.len() as u64;
+            self.report.started += u64::from(is_new);
+        }
+        Ok(done)
+    }
+
+    /// Forgets a session whose log is another one now.
+    fn forget(&mut self, known: Option<Watermark>) -> IndexResult<Step> {
+        let Some(known) = known else { return Ok(Step::Again) };
+        let removed = write(self.file, |transaction| Watermark::remove(transaction, known.number));
+        removed.map_err(|e| sqlite(self.path, &e))?;
+        Ok(Step::Again)
+    }
+
+    /// Notes that a log is damaged behind what is indexed, so that it is read again only once it is another one.
+    fn note(&mut self, known: Option<&Watermark>, snapshot: &Snapshot, error: &Error) -> IndexResult<()> {
+        let noted = write(self.file, |transaction| {
+            let found = Watermark::of(transaction, &snapshot.id)?;
+            if found.as_ref() != known {
+                return Ok(());
+            }
+            let mut mark = match found {
+                Some(found) => found,
+                None => Watermark::start(transaction, &snapshot.id, snapshot.header.as_ref(), 0)?,
+            };
+            mark.problem = Some(error.to_string());
+            mark.revision = Some(snapshot.revision.as_str().to_owned());
+            mark.store(transaction)
+        });
+        noted.map_err(|e| sqlite(self.path, &e))
+    }
+
+    /// Keeps the row of a session whose events are not read, without any of them.
+    fn unreadable(&mut self, snapshot: &Snapshot) -> IndexResult<()> {
+        let noted = write(self.file, |transaction| {
+            if let Some(found) = Watermark::of(transaction, &snapshot.id)? {
+                Watermark::remove(transaction, found.number)?;
+            }
+            let mut mark = Watermark::start(transaction, &snapshot.id, snapshot.header.as_ref(), 0)?;
+            // No log has this: once the session can be read, it is indexed from its start.
+            mark.checksum = Vec::new();
+            mark.problem = Some(snapshot.state.to_string());
+            mark.revision = Some(snapshot.revision.as_str().to_owned());
+            mark.store(transaction)
+        });
+        noted.map_err(|e| sqlite(self.path, &e))
+    }
+
+    /// A session that was removed meanwhile is no failure.
+    fn failed(&mut self, snapshot: &Snapshot, error: impl Into<Arc<Error>>) -> IndexResult<()> {
+        let error = error.into();
+        if error.kind() != ErrorKind::NotFound {
+            self.report.failures.push((snapshot.id.clone(), error));
+        }
+        Ok(())
+    }
+
+    fn remove_all_but(&mut self, seen: &HashSet<SessionId>) -> IndexResult<()> {
+        let indexed = (|| {
+            let mut statement = self.file.connection.prepare_cached("SELECT number, id FROM session")?;
+            let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+            rows.filter(|row| {
+                row.as_ref().map_or(true, |(_, id)| SessionId::new(id).map_or(true, |id| !seen.contains(&id)))
+            })
+            .collect::<Result<Vec<_>, rusqlite::Error>>()
+        })();
+        for (number, id) in indexed.map_err(|e| sqlite(self.path, &e))? {
+            // One that was made while the list was read was indexed by another process.
+            let is_there = match SessionId::new(&id) {
+                Ok(id) => self.store.stat(&id)?.is_some(),
+                Err(_) => false,
+            };
+            if !is_there {
+                let removed = write(self.file, |transaction| Watermark::remove(transaction, number));
+                removed.map_err(|e| sqlite(self.path, &e))?;
+                self.report.removed += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One transaction that nobody else writes in meanwhile.
+fn write<T>(
+    file: &mut IndexFile,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
+) -> Result<T, rusqlite::Error> {
+    let transaction = file.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(done)
+}
+
+fn add(transaction: &Transaction<'_>, session: i64, event: &SessionEvent, text: &str) -> Result<(), rusqlite::Error> {
+    let sql = "INSERT INTO document (session, seq, time, type, text) VALUES (?, ?, ?, ?, ?)";
+    let seq = event.seq().get();
+    transaction.prepare_cached(sql)?.execute(params![session, seq, event.time(), event.event_type(), text])?;
+    let number = transaction.last_insert_rowid();
+    let sql = "INSERT INTO letters (rowid, text) VALUES (?, ?)";
+    transaction.prepare_cached(sql)?.execute(params![number, letters(text)]).map(drop)
+}

@@ -1,0 +1,175 @@
+//! [`Facts`]: what happened in a session, folded event by event.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, params};
+
+use super::Counts;
+use crate::log::fields::{field, fields, is_string, said, whole_number};
+use crate::log::{SessionEvent, is_white_space, searchable_text};
+
+/// A title that is made of a message has so many characters at most.
+const TITLE: usize = 80;
+const DAY: i64 = 86_400_000;
+
+/// Where something is counted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    is_inherited: bool,
+    /// Days since 1970, in UTC.
+    day: i64,
+    provider: String,
+    model: String,
+}
+
+/// What is known of a session, and what is to be added to its counts.
+pub(super) struct Facts {
+    title: Option<String>,
+    /// Whether the title was given and not made of a message.
+    is_named: bool,
+    is_open: bool,
+    first_time: Option<i64>,
+    last_time: Option<i64>,
+    counts: BTreeMap<Place, Counts>,
+}
+
+impl Facts {
+    pub(super) fn of(connection: &Connection, session: i64) -> Result<Self, rusqlite::Error> {
+        let sql = "SELECT title, is_named, is_open, first_time, last_time FROM session WHERE number = ?";
+        connection.prepare_cached(sql)?.query_row([session], |row| {
+            Ok(Self {
+                title: row.get(0)?,
+                is_named: row.get(1)?,
+                is_open: row.get(2)?,
+                first_time: row.get(3)?,
+                last_time: row.get(4)?,
+                counts: BTreeMap::new(),
+            })
+        })
+    }
+
+    pub(super) fn observe(&mut self, event: &SessionEvent, is_inherited: bool) {
+        self.first_time = Some(self.first_time.map_or(event.time(), |first| first.min(event.time())));
+        self.last_time = Some(self.last_time.map_or(event.time(), |last| last.max(event.time())));
+        let data = event.data().as_str();
+        let mut counts = Counts { events: 1, ..Counts::default() };
+        let mut model = (String::new(), String::new());
+        match event.event_type() {
+            "turn/start" => {
+                self.is_open = true;
+                counts.turns = 1;
+            }
+            "turn/end" => {
+                self.is_open = false;
+                let kind = field(data, "reason").and_then(|reason| field(reason, "kind"));
+                counts.turn_errors = u64::from(is_string(kind, "error"));
+            }
+            "step/start" => counts.steps = 1,
+            "tool/call" => counts.tool_calls = 1,
+            "tool/result" => counts.tool_errors = u64::from(field(data, "error").is_some()),
+            "user/message" => {
+                let source = field(data, "source");
+                // What programs say in the name of the user is told by its source.
+                if source.is_none_or(|source| is_string(field(source, "kind"), "user")) {
+                    counts.user_messages = 1;
+                    if self.title.is_none() {
+                        self.title = shortened(&searchable_text(event));
+                    }
+                }
+            }
+            "session/title" => {
+                if let Some(title) = field(data, "title").and_then(said).and_then(|title| shortened(&title)) {
+                    self.title = Some(title);
+                    self.is_named = true;
+                }
+            }
+            "assistant/message" => {
+                let [message, usage] = fields(data, ["message", "usage"]);
+                if let Some(usage) = usage {
+                    let source = message.and_then(|message| field(message, "source"));
+                    model = source.map(of_model).unwrap_or_default();
+                    add_usage(&mut counts, usage);
+                }
+            }
+            "compaction/summary" => {
+                if let Some(usage) = field(data, "usage") {
+                    model = of_model(data);
+                    add_usage(&mut counts, usage);
+                }
+            }
+            _ => {}
+        }
+        let (provider, model) = model;
+        let place = Place { is_inherited, day: event.time().div_euclid(DAY), provider, model };
+        self.counts.entry(place).or_default().add(&counts);
+    }
+
+    pub(super) fn store(&self, connection: &Connection, session: i64) -> Result<(), rusqlite::Error> {
+        connection
+            .prepare_cached(
+                "UPDATE session SET title = ?, is_named = ?, is_open = ?, first_time = ?, last_time = ? WHERE number = ?",
+            )?
+            .execute(params![self.title, self.is_named, self.is_open, self.first_time, self.last_time, session])?;
+        for (place, counts) in &self.counts {
+            let mut added = counts.clone();
+            let key = params![session, place.is_inherited, place.day, place.provider, place.model];
+            let sql = format!(
+                "SELECT {} FROM count WHERE session = ? AND is_inherited = ? AND day = ? AND provider = ? AND model = ?",
+                Counts::COLUMNS.join(", ")
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            if let Some(row) = statement.query(key)?.next()? {
+                added.add(&Counts::read(row, 0)?);
+            }
+            let sql =
+                format!("INSERT OR REPLACE INTO count VALUES (?, ?, ?, ?, ?{})", ", ?".repeat(added.values().len()));
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut place_in_row = 0;
+            let mut bind = |value: &dyn rusqlite::ToSql| {
+                place_in_row += 1;
+                statement.raw_bind_parameter(place_in_row, value)
+            };
+            bind(&session)?;
+            bind(&place.is_inherited)?;
+            bind(&place.day)?;
+            bind(&place.provider)?;
+            bind(&place.model)?;
+            for value in added.values() {
+                // A producer may claim any number; SQLite has 63 bits.
+                bind(&i64::try_from(value).unwrap_or(i64::MAX))?;
+            }
+            statement.raw_execute()?;
+        }
+        Ok(())
+    }
+}
+
+fn of_model(source: &str) -> (String, String) {
+    let [provider, model] = fields(source, ["provider", "model"]).map(|json| json.and_then(said).unwrap_or_default());
+    (provider.into_owned(), model.into_owned())
+}
+
+fn add_usage(counts: &mut Counts, usage: &str) {
+    let names = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"];
+    let [input, output, read, written, reasoning] =
+        fields(usage, names).map(|json| json.and_then(whole_number).unwrap_or(0));
+    counts.input_tokens = input;
+    counts.output_tokens = output;
+    counts.cache_read_tokens = read;
+    counts.cache_write_tokens = written;
+    counts.reasoning_tokens = reasoning;
+}
+
+/// A text on one line, cut where it is too long; nothing where it says nothing.
+fn shortened(text: &str) -> Option<String> {
+    let words: Vec<_> = text.split(is_white_space).filter(|word| !word.is_empty()).take(TITLE + 1).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(TITLE) {
+        Some(_) => {
+            let kept: String = line.chars().take(TITLE - 1).collect();
+            Some(format!("{}…", kept.trim_end()))
+        }
+        None if line.is_empty() => None,
+        None => Some(line),
+    }
+}

@@ -1,0 +1,189 @@
+//! [`SearchQuery`], and how its events are found: three letters that follow on one another lead to the events that may hold the
+//! text, and each of these is compared with it. A shorter text is compared with every event.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::super::LiteralText;
+use super::super::literal_text::folded;
+use super::file::{IndexFile, sqlite};
+use super::hit::Rank;
+use super::{IndexError, IndexResult, SearchCursor, SearchHit, SearchPage, Snippet};
+use crate::log::SessionId;
+
+/// A longer text is not looked for.
+const MAX_CHARACTERS: usize = 1000;
+/// The most events a page.
+const MAX_LIMIT: usize = 100;
+/// So many of its threes lead to a text; more would find little less.
+const MAX_THREES: usize = 24;
+
+/// A text to look for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SearchQuery {
+    /// The text: words, compared as [`LiteralText`] does. At most 1000 characters.
+    pub text: String,
+    /// The session in which it is looked for; in all where there is none.
+    pub session: Option<SessionId>,
+    /// The most events a page, 1 to 100; 20 unless told otherwise.
+    pub limit: usize,
+    /// Where the page starts: the [`SearchPage::next`] of the one before.
+    pub cursor: Option<SearchCursor>,
+}
+
+impl SearchQuery {
+    /// Looks for a text in all sessions.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), session: None, limit: 20, cursor: None }
+    }
+
+    /// The same in one session.
+    #[must_use]
+    pub fn in_session(mut self, session: SessionId) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    /// The same with another number of events a page.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The page behind the one that gave the cursor.
+    #[must_use]
+    pub fn with_cursor(mut self, cursor: SearchCursor) -> Self {
+        self.cursor = Some(cursor);
+        self
+    }
+}
+
+/// A text as it is indexed: in no language is a letter lost to the case of another. SQLite ends a text at the first NUL.
+pub(super) fn letters(text: &str) -> String {
+    without_nul(&folded(text))
+}
+
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+pub(super) fn search(file: &IndexFile, path: &Path, query: &SearchQuery) -> IndexResult<SearchPage> {
+    let invalid = |reason: String| Err(IndexError::InvalidQuery { reason });
+    if !(1..=MAX_LIMIT).contains(&query.limit) {
+        return invalid(format!("a page of {} events is asked for; ask for 1 to {MAX_LIMIT}", query.limit));
+    }
+    // Of a text without an end only the start is looked at.
+    if query.text.chars().nth(MAX_CHARACTERS).is_some() {
+        return invalid(format!("it has more than {MAX_CHARACTERS} characters; look for a part of it"));
+    }
+    let Ok(literal) = LiteralText::new(&query.text) else {
+        return invalid("it has no word; give one".to_owned());
+    };
+    let session = query.session.as_ref().map(SessionId::as_str);
+    let fingerprint = xxh3_64(format!("{session:?} {}", literal.as_folded()).as_bytes());
+    let behind = query.cursor.as_ref().map(|cursor| cursor.rank(&file.name, fingerprint)).transpose()?;
+    let mut found = Found { literal: &literal, behind, limit: query.limit, total: 0, best: BTreeMap::new() };
+    candidates(file, &literal, session, |row| found.consider(row)).map_err(|e| sqlite(path, &e))?;
+    Ok(found.into_page(&file.name, fingerprint))
+}
+
+/// Calls back with every event that may hold a text.
+fn candidates(
+    file: &IndexFile,
+    literal: &LiteralText,
+    session: Option<&str>,
+    mut consider: impl FnMut(&Row<'_>) -> Result<(), rusqlite::Error>,
+) -> Result<(), rusqlite::Error> {
+    let threes = threes(&without_nul(literal.as_folded()));
+    let mut values = Vec::new();
+    // The order of the tables is told, so that the letters lead and not the sessions.
+    let mut sql = match &threes {
+        Some(threes) => {
+            values.push(Value::from(threes.clone()));
+            "SELECT id, seq, time, type, document.text FROM letters CROSS JOIN document ON document.number = letters.rowid \
+             CROSS JOIN session ON session.number = document.session WHERE letters MATCH ?"
+        }
+        None => {
+            "SELECT id, seq, time, type, document.text FROM document \
+             CROSS JOIN session ON session.number = document.session WHERE true"
+        }
+    }
+    .to_owned();
+    if let Some(session) = session {
+        values.push(Value::from(session.to_owned()));
+        sql.push_str(" AND document.session = (SELECT number FROM session WHERE id = ?)");
+    }
+    let mut statement = file.connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        consider(row)?;
+    }
+    Ok(())
+}
+
+/// What a text that holds this one must hold, for SQLite; nothing where it is too short.
+fn threes(text: &str) -> Option<String> {
+    let letters: Vec<char> = text.chars().collect();
+    let mut seen = HashSet::new();
+    let different: Vec<_> = letters.windows(3).filter(|three| seen.insert(*three)).collect();
+    let step = different.len().div_ceil(MAX_THREES).max(1);
+    let quoted = different.iter().step_by(step).map(|three| {
+        let three: String = three.iter().collect();
+        format!("\"{}\"", three.replace('"', "\"\""))
+    });
+    let quoted: Vec<_> = quoted.collect();
+    (!quoted.is_empty()).then(|| quoted.join(" AND "))
+}
+
+/// The best of what was found, no more than a page needs.
+struct Found<'a> {
+    literal: &'a LiteralText,
+    behind: Option<Rank>,
+    limit: usize,
+    total: u64,
+    best: BTreeMap<Rank, SearchHit>,
+}
+
+impl Found<'_> {
+    fn consider(&mut self, row: &Row<'_>) -> Result<(), rusqlite::Error> {
+        let text = row.get_ref(4)?.as_str()?;
+        let matches = self.literal.count_in(text);
+        if matches == 0 {
+            return Ok(());
+        }
+        self.total += 1;
+        let (id, seq, time): (String, u64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let length = text.chars().count() as u64;
+        let rank = Rank { matches: Reverse(matches), length, time: Reverse(time), seq: Reverse(seq), session: id };
+        let is_before = self.behind.as_ref().is_some_and(|behind| rank <= *behind);
+        let is_full = self.best.len() > self.limit;
+        if is_before || (is_full && self.best.last_key_value().is_some_and(|(last, _)| rank > *last)) {
+            return Ok(());
+        }
+        let Ok(session) = SessionId::new(&rank.session) else { return Ok(()) };
+        let Some(place) = self.literal.first_in(text) else { return Ok(()) };
+        let snippet = Snippet::around(text, place);
+        self.best.insert(rank, SearchHit { session, seq, event_type: row.get(3)?, time, matches, snippet });
+        if self.best.len() > self.limit + 1 {
+            self.best.pop_last();
+        }
+        Ok(())
+    }
+
+    fn into_page(mut self, index: &str, query: u64) -> SearchPage {
+        let goes_on = self.best.len() > self.limit;
+        if goes_on {
+            self.best.pop_last();
+        }
+        let last = self.best.last_key_value().filter(|_| goes_on);
+        let next = last.map(|(rank, _)| SearchCursor::behind(index, query, rank));
+        SearchPage { hits: self.best.into_values().collect(), total: self.total, next }
+    }
+}

@@ -1,0 +1,155 @@
+//! [`SearchIndex`]: an index that is open.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::file::IndexFile;
+use super::{
+    GroupBy, IndexError, IndexResult, SearchPage, SearchQuery, SessionFacts, StatisticsRow, UpdateReport, catch_up,
+    search, statistics,
+};
+use crate::log::SessionId;
+use crate::seam::SessionPersistence;
+
+/// How an index is opened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct IndexOptions {
+    /// How long a call waits for other processes that use the same file; 10 seconds.
+    pub busy_timeout: Duration,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self { busy_timeout: Duration::from_secs(10) }
+    }
+}
+
+impl IndexOptions {
+    /// The same options with another wait.
+    #[must_use]
+    pub fn with_busy_timeout(mut self, busy_timeout: Duration) -> Self {
+        self.busy_timeout = busy_timeout;
+        self
+    }
+}
+
+/// An index beside a store. Its calls take effect one after another; open the file again to search at the same time.
+pub struct SearchIndex {
+    path: PathBuf,
+    options: IndexOptions,
+    /// None where the last one could not be used any more.
+    file: Mutex<Option<IndexFile>>,
+}
+
+impl std::fmt::Debug for SearchIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SearchIndex").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl SearchIndex {
+    /// Opens the index in a file, which is made where there is none, with mode 0600.
+    ///
+    /// # Errors
+    ///
+    /// `NotAnIndex` for a database of another kind or an index of a newer build; `Busy`, `Failed`.
+    pub fn open(path: impl AsRef<Path>) -> IndexResult<Self> {
+        Self::open_with(path, IndexOptions::default())
+    }
+
+    /// Opens the index in a file as it is told.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: IndexOptions) -> IndexResult<Self> {
+        let path = path.as_ref().to_owned();
+        let file = Mutex::new(Some(IndexFile::open(&path, options.busy_timeout)?));
+        Ok(Self { path, options, file })
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Brings the index up to a store. Sessions that did not change are not opened; of one that only grew, the new events are
+    /// read and the one before them; any other is indexed anew. What cannot be read keeps no other session from being indexed.
+    ///
+    /// Several processes may do this at the same time: each goes on where another one got to. The memory that it takes does not
+    /// grow with the logs. A damaged index is made anew.
+    ///
+    /// # Errors
+    ///
+    /// `Busy`, `Failed`; `Store` where the store cannot list its sessions.
+    pub fn update(&self, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
+        let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        match catch_up::update(self.current(&mut place)?, &self.path, store) {
+            Err(IndexError::Damaged { reason, .. }) => {
+                log::warn!("{}: the search index is damaged and made anew: {reason}", self.path.display());
+                if let Some(file) = place.take() {
+                    file.discard(self.options.busy_timeout)?;
+                }
+                catch_up::update(self.current(&mut place)?, &self.path, store)
+            }
+            done => done,
+        }
+    }
+
+    /// Finds the events that hold a text, the best first: those in which it stands most often, then the shorter, the later and
+    /// those with the higher seq.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidQuery` for a text without a word or a too long one, or a limit that is not from 1 to 100; `InvalidCursor` for a
+    /// cursor of another search or index; `Busy`, `Damaged`, `Failed`.
+    pub fn search(&self, query: &SearchQuery) -> IndexResult<SearchPage> {
+        self.reading(|file| search::search(file, &self.path, query))
+    }
+
+    /// What is known of a session; nothing where it is not indexed.
+    ///
+    /// # Errors
+    ///
+    /// `Busy`, `Damaged`, `Failed`.
+    pub fn facts(&self, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
+        self.reading(|file| statistics::facts(&file.connection, &self.path, session))
+    }
+
+    /// What happened in all sessions together, grouped. What a session inherited is counted in its parent and not again.
+    ///
+    /// # Errors
+    ///
+    /// `Busy`, `Damaged`, `Failed`.
+    pub fn statistics(&self, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
+        self.reading(|file| statistics::statistics(&file.connection, &self.path, by))
+    }
+
+    fn reading<T>(&self, read: impl FnOnce(&IndexFile) -> IndexResult<T>) -> IndexResult<T> {
+        let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.current(&mut place)?;
+        let done = read(file);
+        if let Err(IndexError::Damaged { .. }) = done
+            && let Some(file) = place.take()
+        {
+            // Where others use it, they find the damage too.
+            if let Err(e) = file.discard(Duration::ZERO) {
+                log::warn!("{}: a damaged search index stays: {e}", self.path.display());
+            }
+        }
+        done
+    }
+
+    /// The file that lies there now.
+    fn current<'f>(&self, place: &'f mut Option<IndexFile>) -> IndexResult<&'f mut IndexFile> {
+        if let Some(gone) = place.take_if(|file| !file.is_in_place()) {
+            gone.leave()?;
+        }
+        match place {
+            Some(file) => Ok(file),
+            empty => Ok(empty.insert(IndexFile::open(&self.path, self.options.busy_timeout)?)),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! [`SessionFacts`] and [`StatisticsRow`]: what happened in one session, and in all of them.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::IndexResult;
+use super::file::sqlite;
+use crate::log::SessionId;
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// How often something happened. No number grows past 2^63 - 1.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Counts {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counts {
+            pub(super) const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            pub(super) fn add(&mut self, other: &Self) {
+                $(self.$name = self.$name.saturating_add(other.$name);)*
+            }
+
+            pub(super) fn values(&self) -> Vec<u64> {
+                vec![$(self.$name),*]
+            }
+
+            /// From the columns of a row, from the one at `first` on.
+            pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Self, rusqlite::Error> {
+                let mut column = first..;
+                let mut next = || row.get::<_, u64>(column.next().unwrap_or_default());
+                Ok(Self { $($name: next()?,)* })
+            }
+        }
+    };
+}
+
+counts! {
+    /// Events of any type.
+    events,
+    /// Messages of a person.
+    user_messages,
+    /// Turns that were started.
+    turns,
+    /// Steps that were started.
+    steps,
+    /// Calls of tools.
+    tool_calls,
+    /// Results of tools that name an error.
+    tool_errors,
+    /// Turns that ended with an error.
+    turn_errors,
+    /// Tokens that models read, as they were told with messages and summaries of compactions. Attempts that failed are not
+    /// counted: their events name no model.
+    input_tokens,
+    /// Tokens that models wrote.
+    output_tokens,
+    /// Tokens that were read from a cache.
+    cache_read_tokens,
+    /// Tokens that were written to a cache.
+    cache_write_tokens,
+    /// Tokens that models thought with.
+    reasoning_tokens,
+}
+
+/// What is known of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionFacts {
+    /// The session.
+    pub session: SessionId,
+    /// The title that it was given last, or else the start of the first message of a person, on one line.
+    pub title: Option<String>,
+    /// Whether its last turn has no end: it is being written, or its process died.
+    pub is_interrupted: bool,
+    /// Whether no person said anything in it and no turn was started.
+    pub is_blank: bool,
+    /// The earliest time of an event, in milliseconds since 1970.
+    pub first_time: Option<i64>,
+    /// The latest time of an event, in milliseconds since 1970.
+    pub last_time: Option<i64>,
+    /// Why not all of it is indexed.
+    pub problem: Option<String>,
+    /// What happened in it.
+    pub own: Counts,
+    /// What happened in what it inherited.
+    pub inherited: Counts,
+}
+
+/// By what statistics are grouped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupBy {
+    /// The day in UTC, as `2026-01-31`, the earliest first.
+    Day,
+    /// The working folder, by name; empty where a session has none.
+    Cwd,
+    /// Provider and model, as `provider/model`, by name; empty for what no model did.
+    Model,
+    /// The session, by id.
+    Session,
+}
+
+/// A group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatisticsRow {
+    /// What the group has in common.
+    pub key: String,
+    /// How many sessions have something in it.
+    pub sessions: u64,
+    /// What happened in it.
+    pub counts: Counts,
+}
+
+pub(super) fn facts(connection: &Connection, path: &Path, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
+    let read = || {
+        // One view of the file for all statements.
+        let view = connection.unchecked_transaction()?;
+        let sql = "SELECT number, title, is_open, first_time, last_time, problem FROM session WHERE id = ?";
+        let row = view.query_row(sql, [session.as_str()], |row| {
+            let facts = SessionFacts {
+                session: session.clone(),
+                title: row.get(1)?,
+                is_interrupted: row.get(2)?,
+                is_blank: true,
+                first_time: row.get(3)?,
+                last_time: row.get(4)?,
+                problem: row.get(5)?,
+                own: Counts::default(),
+                inherited: Counts::default(),
+            };
+            Ok((row.get::<_, i64>(0)?, facts))
+        });
+        let Some((number, mut facts)) = row.optional()? else { return Ok(None) };
+        let sql = format!("SELECT is_inherited, {} FROM count WHERE session = ?", Counts::COLUMNS.join(", "));
+        let mut statement = view.prepare_cached(&sql)?;
+        let mut rows = statement.query([number])?;
+        while let Some(row) = rows.next()? {
+            let counts = if row.get(0)? { &mut facts.inherited } else { &mut facts.own };
+            counts.add(&Counts::read(row, 1)?);
+        }
+        facts.is_blank = [&facts.own, &facts.inherited].iter().all(|counts| counts.user_messages + counts.turns == 0);
+        Ok(Some(facts))
+    };
+    read().map_err(|e| sqlite(path, &e))
+}
+
+pub(super) fn statistics(connection: &Connection, path: &Path, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
+    let key = match by {
+        GroupBy::Day => "strftime('%Y-%m-%d', day * 86400, 'unixepoch')",
+        GroupBy::Cwd => "cwd",
+        GroupBy::Model => "iif(provider = '' AND model = '', '', provider || '/' || model)",
+        GroupBy::Session => "id",
+    };
+    let order = if by == GroupBy::Day { "day" } else { "1" };
+    // Added up here: a sum of SQLite fails where it grows too large.
+    let sql = format!(
+        "SELECT coalesce({key}, ''), number, count.{} FROM count JOIN session ON number = session \
+         WHERE is_inherited = 0 ORDER BY {order}, number",
+        Counts::COLUMNS.join(", count.")
+    );
+    let read = || {
+        let mut groups: Vec<StatisticsRow> = Vec::new();
+        let mut last = None;
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (key, number): (String, i64) = (row.get(0)?, row.get(1)?);
+            if groups.last().is_none_or(|group| group.key != key) {
+                groups.push(StatisticsRow { key, sessions: 0, counts: Counts::default() });
+                last = None;
+            }
+            if let Some(group) = groups.last_mut() {
+                group.sessions += u64::from(last != Some(number));
+                group.counts.add(&Counts::read(row, 2)?);
+            }
+            last = Some(number);
+        }
+        Ok(groups)
+    };
+    read().map_err(|e| sqlite(path, &e))
+}

@@ -1,0 +1,133 @@
+//! The file of an index: what is made anew, what is refused, and who may read it.
+
+use std::fs;
+use std::time::Duration;
+
+use session_persistence::query::index::{IndexError, IndexOptions, SearchIndex};
+use session_persistence::{MemoryStore, SessionPersistence};
+
+use crate::sample::{all_say, found, fresh, store_session};
+
+fn sample() -> MemoryStore {
+    let store = MemoryStore::new();
+    let texts: Vec<_> = (0..400).map(|n| format!("needle number {n}")).collect();
+    let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+    store_session(&store, "s", &all_say(0, &texts));
+    store
+}
+
+#[test]
+fn a_file_that_is_gone_cut_or_overwritten_is_made_anew() {
+    let store = sample();
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let whole = {
+        let (folder, index) = fresh();
+        index.update(&store).unwrap();
+        drop(index);
+        fs::read(folder.path().join("s.index")).unwrap()
+    };
+    let rounds = if std::env::var_os("SESSIONS_FULL").is_some() { 300 } else { 15 };
+    for round in 0..rounds {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.index");
+        let mut bytes = whole.clone();
+        match round % 3 {
+            0 => bytes.truncate(random.usize(..whole.len())),
+            1 => {
+                let start = random.usize(..whole.len());
+                random.fill(&mut bytes[start..]);
+            }
+            _ => random.fill(&mut bytes),
+        }
+        fs::write(&path, bytes).unwrap();
+        let index = match SearchIndex::open(&path) {
+            Ok(index) => index,
+            // What says that it is ours was overwritten, and it still looks like a database.
+            Err(IndexError::NotAnIndex { .. }) if round % 3 == 1 => continue,
+            Err(error) => panic!("seed {seed}, round {round}: {error}"),
+        };
+        // Damage shows where it is met, and the next update makes the file anew.
+        let _met = index.search(&session_persistence::query::index::SearchQuery::new("needle"));
+        index.update(&store).unwrap();
+        assert_eq!(found(&index, "needle").len(), 400, "seed {seed}, round {round}");
+    }
+    assert_eq!(store.list(&Default::default()).unwrap().items.len(), 1);
+}
+
+#[test]
+fn a_file_that_is_removed_while_it_is_open_is_made_anew() {
+    let store = sample();
+    let (folder, index) = fresh();
+    index.update(&store).unwrap();
+    for name in ["s.index", "s.index-wal", "s.index-shm"] {
+        let _removed = fs::remove_file(folder.path().join(name));
+    }
+    if cfg!(unix) {
+        assert!(found(&index, "needle").is_empty());
+    }
+    index.update(&store).unwrap();
+    assert_eq!(found(&index, "needle").len(), 400);
+}
+
+#[test]
+fn a_database_of_another_kind_and_a_newer_index_are_refused_and_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.index");
+    for sql in ["PRAGMA application_id = 0x53655065; CREATE TABLE a (b);", "CREATE TABLE a (b);"] {
+        let _removed = fs::remove_file(&path);
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch(sql).unwrap();
+        other.close().unwrap();
+        let before = fs::read(&path).unwrap();
+        let error = SearchIndex::open(&path).unwrap_err();
+        assert!(matches!(error, IndexError::NotAnIndex { .. }), "{error}");
+        assert!(fs::read(&path).unwrap() == before);
+    }
+    fs::remove_file(&path).unwrap();
+    drop(SearchIndex::open(&path).unwrap());
+    for (version, is_refused) in [(2, true), (0, false)] {
+        let index = rusqlite::Connection::open(&path).unwrap();
+        index.pragma_update(None, "user_version", version).unwrap();
+        index.close().unwrap();
+        assert_eq!(SearchIndex::open(&path).is_err(), is_refused, "{version}");
+    }
+}
+
+#[test]
+fn any_other_file_is_set_aside_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.index");
+    fs::write(&path, "dear diary").unwrap();
+    let index = SearchIndex::open(&path).unwrap();
+    index.update(&sample()).unwrap();
+    assert_eq!(fs::read(folder.path().join("s.index.was-no-index-1")).unwrap(), b"dear diary");
+}
+
+#[test]
+fn a_locked_file_is_told_and_harms_nothing() {
+    let store = sample();
+    let (folder, index) = fresh();
+    let path = folder.path().join("s.index");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let options = IndexOptions::default().with_busy_timeout(Duration::from_millis(20));
+    let hasty = SearchIndex::open_with(&path, options).unwrap();
+    assert!(matches!(hasty.update(&store).unwrap_err(), IndexError::Busy { .. }));
+    other.execute_batch("ROLLBACK").unwrap();
+    hasty.update(&store).unwrap();
+    assert_eq!(found(&index, "needle").len(), 400);
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_can_read_the_file_and_what_lies_beside_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, index) = fresh();
+    index.update(&sample()).unwrap();
+    let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+    assert!(files.len() >= 3);
+    for file in files {
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.file_name());
+    }
+}

@@ -1,0 +1,8 @@
+//! The derived index: its file, how it keeps up with a store, what it finds, and what it counts.
+
+mod counting;
+mod facts;
+mod file;
+mod finding;
+mod keeping_up;
+mod sample;
