@@ -127,6 +127,25 @@ impl SearchIndex {
         self.reading(|file| statistics::statistics(&file.connection, &self.path, by))
     }
 
+    /// What happened in all sessions together, as one group without a key: each session counts, those included in which
+    /// nothing happened or could be read.
+    ///
+    /// # Errors
+    ///
+    /// `Busy`, `Damaged`, `Failed`.
+    pub fn total(&self) -> IndexResult<StatisticsRow> {
+        self.reading(|file| statistics::total(&file.connection, &self.path))
+    }
+
+    /// The sessions of which not all is indexed, and why: in the order of their ids.
+    ///
+    /// # Errors
+    ///
+    /// `Busy`, `Damaged`, `Failed`.
+    pub fn problems(&self) -> IndexResult<Vec<(SessionId, String)>> {
+        self.reading(|file| statistics::problems(&file.connection, &self.path))
+    }
+
     fn reading<T>(&self, read: impl FnOnce(&IndexFile) -> IndexResult<T>) -> IndexResult<T> {
         let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.current(&mut place)?;

@@ -149,6 +149,35 @@ pub(super) fn facts(connection: &Connection, path: &Path, session: &SessionId) -
     read().map_err(|e| sqlite(path, &e))
 }
 
+/// What happened in all sessions; how many are indexed, those included in which nothing happened.
+pub(super) fn total(connection: &Connection, path: &Path) -> IndexResult<StatisticsRow> {
+    let read = || {
+        let view = connection.unchecked_transaction()?;
+        let sessions = view.query_row("SELECT count(*) FROM session", [], |row| row.get(0))?;
+        let mut counts = Counts::default();
+        let sql = format!("SELECT {} FROM count WHERE is_inherited = 0", Counts::COLUMNS.join(", "));
+        let mut statement = view.prepare_cached(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            counts.add(&Counts::read(row, 0)?);
+        }
+        Ok(StatisticsRow { key: String::new(), sessions, counts })
+    };
+    read().map_err(|e| sqlite(path, &e))
+}
+
+/// The sessions of which not all is indexed, by id, and why.
+pub(super) fn problems(connection: &Connection, path: &Path) -> IndexResult<Vec<(SessionId, String)>> {
+    let read = || {
+        let sql = "SELECT id, problem FROM session WHERE problem IS NOT NULL ORDER BY id";
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+        rows.collect::<Result<Vec<_>, _>>()
+    };
+    let rows = read().map_err(|e| sqlite(path, &e))?;
+    Ok(rows.into_iter().filter_map(|(id, problem)| Some((SessionId::new(id).ok()?, problem))).collect())
+}
+
 pub(super) fn statistics(connection: &Connection, path: &Path, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
     let key = match by {
         GroupBy::Day => "strftime('%Y-%m-%d', day * 86400, 'unixepoch')",
