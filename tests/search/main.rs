@@ -5,4 +5,5 @@ mod facts;
 mod file;
 mod finding;
 mod keeping_up;
+mod known;
 mod sample;

@@ -68,9 +68,9 @@ fn look(path: &Path, sessions: &[Snapshot]) -> Result<Option<HashMap<SessionId, 
     let asked: HashMap<&str, &Snapshot> = sessions.iter().map(|session| (session.id.as_str(), session)).collect();
     let names = serde_json::Value::from(asked.keys().copied().collect::<Vec<_>>()).to_string();
     let sql = format!(
-        "SELECT id, revision, title, is_open, first_time, last_time, is_inherited, count.{} \
-         FROM json_each(?) CROSS JOIN session ON session.id = json_each.value \
-         LEFT JOIN count ON count.session = session.number WHERE problem IS NULL",
+        "SELECT s.id, revision, title, is_open, first_time, last_time, is_inherited, count.{} \
+         FROM json_each(?) AS asked CROSS JOIN session AS s ON s.id = asked.value \
+         LEFT JOIN count ON count.session = s.number WHERE problem IS NULL",
         Counts::COLUMNS.join(", count.")
     );
     let mut statement = connection.prepare(&sql)?;
