@@ -1,8 +1,11 @@
 //! The derived index: its file, how it keeps up with a store, what it finds, and what it counts.
 
+mod check;
 mod counting;
 mod facts;
 mod file;
 mod finding;
 mod keeping_up;
+#[cfg(feature = "sqlite")]
+mod processes;
 mod sample;
