@@ -9,3 +9,6 @@ mod keeping_up;
 #[cfg(feature = "sqlite")]
 mod processes;
 mod sample;
+mod totals;
+#[cfg(feature = "jsonl")]
+mod unreadable;

@@ -126,6 +126,15 @@ impl SearchIndex {
         self.reading(|file| search::search(file, query))
     }
 
+    /// The sessions of which not all could be indexed at the last update, or nothing, and why: no search finds what is missing.
+    ///
+    /// # Errors
+    ///
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
+    pub fn problems(&self) -> IndexResult<Vec<(SessionId, String)>> {
+        self.reading(statistics::problems)
+    }
+
     /// What is known of a session; nothing where it is not indexed.
     ///
     /// # Errors

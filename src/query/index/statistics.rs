@@ -149,6 +149,19 @@ pub(super) fn facts(file: &IndexFile, session: &SessionId) -> IndexResult<Option
     read().map_err(|e| file.failure(&e))
 }
 
+pub(super) fn problems(file: &IndexFile) -> IndexResult<Vec<(SessionId, String)>> {
+    file.filled()?;
+    let read = || {
+        let sql = "SELECT id, problem FROM session WHERE problem IS NOT NULL ORDER BY id";
+        let mut statement = file.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+        rows.collect::<Result<Vec<(String, String)>, _>>()
+    };
+    let rows = read().map_err(|e| file.failure(&e))?;
+    let named = rows.into_iter().map(|(id, problem)| Some((SessionId::new(&id).ok()?, problem)));
+    named.collect::<Option<_>>().ok_or_else(|| file.damaged("it names a session with what is no id".to_owned()))
+}
+
 pub(super) fn statistics(file: &IndexFile, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
     file.filled()?;
     let key = match by {
