@@ -92,6 +92,8 @@ pub enum FaultKind {
     Orphan,
     /// The file itself, and what it holds beside the rows: its pages, indexes, triggers and views.
     Structure,
+    /// What was made of the logs, lies beside them and can be made anew: a search index.
+    Index,
     /// Something that was left behind and harms nobody: what an unfinished write left, which no reader is given, a file
     /// that nobody reads, room that is taken for longer than it is needed.
     Leftover,
@@ -110,6 +112,7 @@ impl FaultKind {
             Self::Count => "count",
             Self::Orphan => "orphan",
             Self::Structure => "structure",
+            Self::Index => "index",
             Self::Leftover => "leftover",
         }
     }

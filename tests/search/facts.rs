@@ -17,7 +17,7 @@ fn used(seq: u64, model: &str, input: u64, output: u64) -> SessionEvent {
     event("assistant/message", seq, &json!({ "turn": 1, "step": 1, "message": message, "usage": usage, "stream": [] }))
 }
 
-fn turn(start: u64, model: &str, input: u64) -> Vec<SessionEvent> {
+pub(crate) fn turn(start: u64, model: &str, input: u64) -> Vec<SessionEvent> {
     let call = json!({ "turn": 1, "step": 1, "callId": "c", "name": "bash", "arguments": "{}" });
     let result = json!({ "turn": 1, "step": 1, "message": {}, "error": { "name": "E", "code": "C" } });
     let parts = [
@@ -45,7 +45,7 @@ fn fork(store: &MemoryStore, parent: &str, cut: u64, name: &str, model: &str, in
     writer.close().unwrap();
 }
 
-fn forked() -> MemoryStore {
+pub(crate) fn forked() -> MemoryStore {
     let store = MemoryStore::new();
     store_session(&store, "a", &[vec![says(0, "do  it\nnow")], turn(1, "m", 110)].concat());
     fork(&store, "a", 7, "b", "m", 55);

@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
-use session_persistence::query::index::{IndexError, IndexOptions, SearchIndex};
+use session_persistence::query::index::{IndexError, IndexOptions, SearchIndex, SearchQuery};
 use session_persistence::{MemoryStore, SessionPersistence};
 
-use crate::sample::{all_say, found, fresh, store_session};
+use crate::sample::{all_say, faults, found, fresh, store_session};
 
 fn sample() -> MemoryStore {
     let store = MemoryStore::new();
@@ -47,8 +47,18 @@ fn a_file_that_is_gone_cut_or_overwritten_is_made_anew() {
             Err(IndexError::NotAnIndex { .. }) if round % 3 == 1 => continue,
             Err(error) => panic!("seed {seed}, round {round}: {error}"),
         };
-        // Damage shows where it is met, and the next update makes the file anew.
-        let _met = index.search(&session_persistence::query::index::SearchQuery::new("needle"));
+        let met = index.search(&SearchQuery::new("needle"));
+        let is_told = match &met {
+            Ok(page) => page.total == 400,
+            Err(IndexError::Damaged { .. } | IndexError::NotFilled { .. }) => true,
+            Err(error) => panic!("seed {seed}, round {round}: {error}"),
+        };
+        // Of what leads to the texts SQLite does not notice each byte that is another one.
+        if !is_told {
+            assert!(!faults(&path, &store).is_empty(), "seed {seed}, round {round}: {met:?}");
+            fs::write(&path, &whole).unwrap();
+            continue;
+        }
         index.update(&store).unwrap();
         assert_eq!(found(&index, "needle").len(), 400, "seed {seed}, round {round}");
     }
@@ -64,7 +74,8 @@ fn a_file_that_is_removed_while_it_is_open_is_made_anew() {
         let _removed = fs::remove_file(folder.path().join(name));
     }
     if cfg!(unix) {
-        assert!(found(&index, "needle").is_empty());
+        let error = index.search(&SearchQuery::new("needle")).unwrap_err();
+        assert!(matches!(error, IndexError::NotFilled { .. }), "{error}");
     }
     index.update(&store).unwrap();
     assert_eq!(found(&index, "needle").len(), 400);

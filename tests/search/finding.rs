@@ -63,7 +63,10 @@ fn what_cannot_be_looked_for_is_an_error_and_no_empty_page() {
         let query = SearchQuery::new("a").with_limit(limit);
         assert!(matches!(index.search(&query), Err(IndexError::InvalidQuery { .. })));
     }
-    assert_eq!(index.search(&SearchQuery::new("字".repeat(1000))).unwrap().total, 0);
+    let longest = SearchQuery::new("字".repeat(1000));
+    assert!(matches!(index.search(&longest), Err(IndexError::NotFilled { .. })));
+    index.update(&MemoryStore::new()).unwrap();
+    assert_eq!(index.search(&longest).unwrap().total, 0);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Sessions to index.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
-use session_persistence::query::index::{SearchIndex, SearchQuery};
+use session_persistence::query::index::{IndexOptions, SearchIndex, SearchQuery};
 use session_persistence::{CreateOptions, SessionEvent, SessionHeader, SessionId, SessionPersistence};
 use tempfile::TempDir;
 
@@ -62,4 +64,11 @@ pub(crate) fn found(index: &SearchIndex, text: &str) -> Vec<(String, u64)> {
             }
         }
     }
+}
+
+/// What a check of the index tells, a line a fault.
+pub(crate) fn faults(path: &Path, store: &dyn SessionPersistence) -> Vec<String> {
+    let mut told = Vec::new();
+    SearchIndex::check(path, &IndexOptions::default(), store, |fault| told.push(fault.to_string())).unwrap();
+    told
 }

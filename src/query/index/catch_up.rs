@@ -1,14 +1,13 @@
 //! Bringing an index up to a store.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::{Transaction, TransactionBehavior, params};
+use rusqlite::{Transaction, TransactionBehavior};
 
+use super::document::Document;
 use super::facts::Facts;
-use super::file::{IndexFile, sqlite};
-use super::search::letters;
+use super::file::IndexFile;
 use super::watermark::{Watermark, checksum};
 use super::{IndexError, IndexResult};
 use crate::log::{SessionEvent, SessionId, searchable_text};
@@ -43,8 +42,8 @@ enum Step {
     Again,
 }
 
-pub(super) fn update(file: &mut IndexFile, path: &Path, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
-    let mut update = Update { file, path, store, report: UpdateReport::default() };
+pub(super) fn update(file: &mut IndexFile, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
+    let mut update = Update { file, store, report: UpdateReport::default() };
     let mut seen = HashSet::new();
     // In the order of creation: a session that is written meanwhile keeps its place in it.
     for snapshot in Listed::new(store, ListOrder::Created) {
@@ -55,19 +54,20 @@ pub(super) fn update(file: &mut IndexFile, path: &Path, store: &dyn SessionPersi
         seen.insert(snapshot.id);
     }
     update.remove_all_but(&seen)?;
+    let filled = update.file.connection.execute("UPDATE file SET is_filled = 1 WHERE NOT is_filled", []);
+    filled.map_err(|e| update.file.failure(&e))?;
     Ok(update.report)
 }
 
 struct Update<'a> {
     file: &'a mut IndexFile,
-    path: &'a Path,
     store: &'a dyn SessionPersistence,
     report: UpdateReport,
 }
 
 impl Update<'_> {
     fn watermark(&self, id: &SessionId) -> IndexResult<Option<Watermark>> {
-        Watermark::of(&self.file.connection, id).map_err(|e| sqlite(self.path, &e))
+        Watermark::of(&self.file.connection, id).map_err(|e| self.file.failure(&e))
     }
 
     fn session(&mut self, snapshot: &Snapshot) -> IndexResult<()> {
@@ -166,7 +166,7 @@ impl Update<'_> {
             for (event, text) in page.iter().zip(&texts) {
                 facts.observe(event, event.seq().get() < mark.inherited);
                 if !text.is_empty() {
-                    add(transaction, mark.number, event, text)?;
+                    Document::of(mark.number, event, text).store(transaction)?;
                 }
             }
             facts.store(transaction, mark.number)?;
@@ -179,7 +179,7 @@ impl Update<'_> {
             mark.store(transaction)?;
             Ok((if is_end { Step::Done } else { Step::More }, mark))
         });
-        let done = done.map_err(|e| sqlite(self.path, &e))?;
+        let done = done.map_err(|e| self.file.failure(&e))?;
         if !matches!(done.0, Step::Again) {
             self.report.events += page.len() as u64;
             self.report.started += u64::from(is_new);
@@ -191,7 +191,7 @@ impl Update<'_> {
     fn forget(&mut self, known: Option<Watermark>) -> IndexResult<Step> {
         let Some(known) = known else { return Ok(Step::Again) };
         let removed = write(self.file, |transaction| Watermark::remove(transaction, known.number));
-        removed.map_err(|e| sqlite(self.path, &e))?;
+        removed.map_err(|e| self.file.failure(&e))?;
         Ok(Step::Again)
     }
 
@@ -210,7 +210,7 @@ impl Update<'_> {
             mark.revision = Some(snapshot.revision.as_str().to_owned());
             mark.store(transaction)
         });
-        noted.map_err(|e| sqlite(self.path, &e))
+        noted.map_err(|e| self.file.failure(&e))
     }
 
     /// Keeps the row of a session whose events are not read, without any of them.
@@ -226,7 +226,7 @@ impl Update<'_> {
             mark.revision = Some(snapshot.revision.as_str().to_owned());
             mark.store(transaction)
         });
-        noted.map_err(|e| sqlite(self.path, &e))
+        noted.map_err(|e| self.file.failure(&e))
     }
 
     /// A session that was removed meanwhile is no failure.
@@ -247,7 +247,7 @@ impl Update<'_> {
             })
             .collect::<Result<Vec<_>, rusqlite::Error>>()
         })();
-        for (number, id) in indexed.map_err(|e| sqlite(self.path, &e))? {
+        for (number, id) in indexed.map_err(|e| self.file.failure(&e))? {
             // One that was made while the list was read was indexed by another process.
             let is_there = match SessionId::new(&id) {
                 Ok(id) => self.store.stat(&id)?.is_some(),
@@ -255,7 +255,7 @@ impl Update<'_> {
             };
             if !is_there {
                 let removed = write(self.file, |transaction| Watermark::remove(transaction, number));
-                removed.map_err(|e| sqlite(self.path, &e))?;
+                removed.map_err(|e| self.file.failure(&e))?;
                 self.report.removed += 1;
             }
         }
@@ -272,13 +272,4 @@ fn write<T>(
     let done = work(&transaction)?;
     transaction.commit()?;
     Ok(done)
-}
-
-fn add(transaction: &Transaction<'_>, session: i64, event: &SessionEvent, text: &str) -> Result<(), rusqlite::Error> {
-    let sql = "INSERT INTO document (session, seq, time, type, text) VALUES (?, ?, ?, ?, ?)";
-    let seq = event.seq().get();
-    transaction.prepare_cached(sql)?.execute(params![session, seq, event.time(), event.event_type(), text])?;
-    let number = transaction.last_insert_rowid();
-    let sql = "INSERT INTO letters (rowid, text) VALUES (?, ?)";
-    transaction.prepare_cached(sql)?.execute(params![number, letters(text)]).map(drop)
 }

@@ -33,6 +33,12 @@ pub enum IndexError {
         /// What SQLite says of it.
         reason: String,
     },
+    /// A file that is new, or was made anew, and holds nothing of any store yet.
+    #[error("the search index {path:?} was not brought up to a store yet; update it first")]
+    NotFilled {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file could not be read or written.
     #[error("the search index {path:?} cannot be used: {reason}; see to that, or name another file")]
     Failed {

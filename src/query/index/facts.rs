@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use super::Counts;
-use crate::log::fields::{field, fields, is_string, said, whole_number};
+use crate::log::fields::{elements, field, fields, is_string, said, whole_number};
 use crate::log::{SessionEvent, is_white_space, searchable_text};
 
 /// A title that is made of a message has so many characters at most.
@@ -23,6 +23,7 @@ struct Place {
 }
 
 /// What is known of a session, and what is to be added to its counts.
+#[derive(Default, PartialEq)]
 pub(super) struct Facts {
     title: Option<String>,
     /// Whether the title was given and not made of a message.
@@ -46,6 +47,21 @@ impl Facts {
                 counts: BTreeMap::new(),
             })
         })
+    }
+
+    /// The same with all that is counted, to be compared.
+    pub(super) fn whole(connection: &Connection, session: i64) -> Result<Self, rusqlite::Error> {
+        let mut facts = Self::of(connection, session)?;
+        let counts = Counts::COLUMNS.join(", ");
+        let sql = format!("SELECT is_inherited, day, provider, model, {counts} FROM count WHERE session = ?");
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([session])?;
+        while let Some(row) = rows.next()? {
+            let place =
+                Place { is_inherited: row.get(0)?, day: row.get(1)?, provider: row.get(2)?, model: row.get(3)? };
+            facts.counts.insert(place, Counts::read(row, 4)?);
+        }
+        Ok(facts)
     }
 
     pub(super) fn observe(&mut self, event: &SessionEvent, is_inherited: bool) {
@@ -88,6 +104,14 @@ impl Facts {
                 if let Some(usage) = usage {
                     let source = message.and_then(|message| field(message, "source"));
                     model = source.map(of_model).unwrap_or_default();
+                    add_usage(&mut counts, usage);
+                }
+            }
+            "assistant/attempt" => {
+                // What a model tells while it answers grows: the last is what was used.
+                let chunks = field(data, "stream").map(elements).unwrap_or_default();
+                let told = chunks.iter().rev().find_map(|record| field(field(record, "chunk")?, "usage"));
+                if let Some(usage) = told {
                     add_usage(&mut counts, usage);
                 }
             }
@@ -135,8 +159,7 @@ impl Facts {
             bind(&place.provider)?;
             bind(&place.model)?;
             for value in added.values() {
-                // A producer may claim any number; SQLite has 63 bits.
-                bind(&i64::try_from(value).unwrap_or(i64::MAX))?;
+                bind(&value)?;
             }
             statement.raw_execute()?;
         }

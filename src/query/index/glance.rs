@@ -7,9 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::file::sqlite;
 use super::{Counts, IndexError, IndexResult, SessionFacts};
 use crate::log::SessionId;
 use crate::seam::Snapshot;
@@ -44,12 +43,21 @@ pub fn known_facts(path: impl AsRef<Path>, sessions: &[Snapshot]) -> IndexResult
     }
     let looked = look(path, sessions);
     drop(lock);
-    match looked.map_err(|e| sqlite(path, &e))? {
+    match looked.map_err(|e| failure(path, &e))? {
         Some(known) => Ok(known),
         None => {
             let reason = "it is a database of another kind, or of another build".to_owned();
             Err(IndexError::NotAnIndex { path: path.to_owned(), reason })
         }
+    }
+}
+
+fn failure(path: &Path, error: &rusqlite::Error) -> IndexError {
+    let (path, reason) = (path.to_owned(), error.to_string());
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => IndexError::Busy { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => IndexError::Damaged { path, reason },
+        _ => IndexError::Failed { path, reason },
     }
 }
 

@@ -30,7 +30,9 @@
 //! ```
 
 mod catch_up;
+mod check;
 mod cursor;
+mod document;
 mod error;
 mod facts;
 mod file;

@@ -1,5 +1,9 @@
--- One row: which file this is. Another one in its place has another name.
-CREATE TABLE file (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
+-- One row: which file this is, for another one in its place has another name; and whether it was brought up to a store once.
+CREATE TABLE file (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL,
+    is_filled INTEGER NOT NULL DEFAULT 0
+) STRICT;
 
 -- What is indexed of each session. A number is never given again, so that a session that is indexed anew is another row.
 CREATE TABLE session (
@@ -32,6 +36,8 @@ CREATE TABLE document (
     time INTEGER NOT NULL,
     type TEXT NOT NULL,
     text TEXT NOT NULL,
+    -- XXH3-64 of the row, in a chain of seeds over session, seq, time, type and text.
+    checksum INTEGER NOT NULL,
     UNIQUE (session, seq)
 ) STRICT;
 

@@ -3,15 +3,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::LiteralText;
-use super::super::literal_text::folded;
-use super::file::{IndexFile, sqlite};
+use super::document::{Document, without_nul};
+use super::file::IndexFile;
 use super::hit::Rank;
 use super::{IndexError, IndexResult, SearchCursor, SearchHit, SearchPage, Snippet};
 use crate::log::SessionId;
@@ -136,73 +135,16 @@ impl SearchQuery {
     }
 }
 
-/// A text as it is indexed: in no language is a letter lost to the case of another. SQLite ends a text at the first NUL.
-pub(super) fn letters(text: &str) -> String {
-    without_nul(&folded(text))
-}
-
-fn without_nul(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
-}
-
-pub(super) fn search(file: &IndexFile, path: &Path, query: &SearchQuery) -> IndexResult<SearchPage> {
+pub(super) fn search(file: &IndexFile, query: &SearchQuery) -> IndexResult<SearchPage> {
     let literal = query.literal()?;
     let SearchQuery { session, event_types, cwd, since, until, .. } = query;
     let what = format!("{session:?} {event_types:?} {cwd:?} {since:?} {until:?} {}", literal.as_folded());
     let fingerprint = xxh3_64(what.as_bytes());
+    file.filled()?;
     let behind = query.cursor.as_ref().map(|cursor| cursor.rank(&file.name, fingerprint)).transpose()?;
     let mut found = Found { literal: &literal, behind, limit: query.limit, total: 0, best: BTreeMap::new() };
-    candidates(file, &literal, query, |row| found.consider(row)).map_err(|e| sqlite(path, &e))?;
+    found.look(file, query)?;
     Ok(found.into_page(&file.name, fingerprint))
-}
-
-/// Calls back with every event that may hold a text.
-fn candidates(
-    file: &IndexFile,
-    literal: &LiteralText,
-    query: &SearchQuery,
-    mut consider: impl FnMut(&Row<'_>) -> Result<(), rusqlite::Error>,
-) -> Result<(), rusqlite::Error> {
-    let threes = threes(&without_nul(literal.as_folded()));
-    let mut values = Vec::new();
-    // The order of the tables is told, so that the letters lead and not the sessions.
-    let mut sql = match &threes {
-        Some(threes) => {
-            values.push(Value::from(threes.clone()));
-            "SELECT id, seq, time, type, document.text FROM letters CROSS JOIN document ON document.number = letters.rowid \
-             CROSS JOIN session ON session.number = document.session WHERE letters MATCH ?"
-        }
-        None => {
-            "SELECT id, seq, time, type, document.text FROM document \
-             CROSS JOIN session ON session.number = document.session WHERE true"
-        }
-    }
-    .to_owned();
-    let mut only = |condition: &str, value: Value| {
-        sql.push_str(condition);
-        values.push(value);
-    };
-    if let Some(session) = &query.session {
-        only(" AND document.session = (SELECT number FROM session WHERE id = ?)", session.as_str().to_owned().into());
-    }
-    if let Some(cwd) = &query.cwd {
-        only(" AND session.cwd = ?", cwd.clone().into());
-    }
-    if let Some(since) = query.since {
-        only(" AND document.time >= ?", since.into());
-    }
-    if let Some(until) = query.until {
-        only(" AND document.time <= ?", until.into());
-    }
-    let mut statement = file.connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    while let Some(row) = rows.next()? {
-        let event_type = row.get_ref(3)?.as_str()?;
-        if query.event_types.is_empty() || query.event_types.iter().any(|wanted| wanted == event_type) {
-            consider(row)?;
-        }
-    }
-    Ok(())
 }
 
 /// What a text that holds this one must hold, for SQLite; nothing where it is too short.
@@ -229,29 +171,82 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn consider(&mut self, row: &Row<'_>) -> Result<(), rusqlite::Error> {
-        let text = row.get_ref(4)?.as_str()?;
-        let matches = self.literal.count_in(text);
+    /// Looks at every event that may hold the text.
+    fn look(&mut self, file: &IndexFile, query: &SearchQuery) -> IndexResult<()> {
+        let threes = threes(&without_nul(self.literal.as_folded()));
+        let mut values = Vec::new();
+        // The order of the tables is told, so that the letters lead and not the sessions.
+        let from = match threes {
+            Some(threes) => {
+                values.push(Value::from(threes));
+                "letters CROSS JOIN document ON document.number = letters.rowid \
+                 CROSS JOIN session ON session.number = document.session WHERE letters MATCH ?"
+            }
+            None => "document CROSS JOIN session ON session.number = document.session WHERE true",
+        };
+        let mut sql =
+            format!("SELECT id, session.number, seq, time, type, document.text, document.checksum FROM {from}");
+        let mut only = |condition: &str, value: Value| {
+            sql.push_str(condition);
+            values.push(value);
+        };
+        if let Some(session) = &query.session {
+            only(
+                " AND document.session = (SELECT number FROM session WHERE id = ?)",
+                session.as_str().to_owned().into(),
+            );
+        }
+        if let Some(cwd) = &query.cwd {
+            only(" AND session.cwd = ?", cwd.clone().into());
+        }
+        if let Some(since) = query.since {
+            only(" AND document.time >= ?", since.into());
+        }
+        if let Some(until) = query.until {
+            only(" AND document.time <= ?", until.into());
+        }
+        let failed = |e: rusqlite::Error| file.failure(&e);
+        let mut statement = file.connection.prepare_cached(&sql).map_err(failed)?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            if let Some(reason) = self.consider(row, &query.event_types).map_err(failed)? {
+                return Err(file.damaged(reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an event that holds the text; tells where what is indexed of it is not what was stored.
+    fn consider(&mut self, row: &Row<'_>, event_types: &[String]) -> Result<Option<String>, rusqlite::Error> {
+        let (number, seq, time): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let (event_type, text) = (row.get_ref(4)?.as_str()?, row.get_ref(5)?.as_str()?);
+        let (id, checksum): (String, i64) = (row.get(0)?, row.get(6)?);
+        let (session, valid_seq) = (SessionId::new(&id), u64::try_from(seq));
+        let is_stored = Document { session: number, seq, time, event_type, text }.checksum() == checksum;
+        let (Ok(session), Ok(seq), true) = (session, valid_seq, is_stored) else {
+            return Ok(Some(format!("the row of session {id:?}, seq {seq} is not what was indexed")));
+        };
+        let is_of_types = event_types.is_empty() || event_types.iter().any(|wanted| wanted == event_type);
+        let matches = if is_of_types { self.literal.count_in(text) } else { 0 };
         if matches == 0 {
-            return Ok(());
+            return Ok(None);
         }
         self.total += 1;
-        let (id, seq, time): (String, u64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         let length = text.chars().count() as u64;
         let rank = Rank { matches: Reverse(matches), length, time: Reverse(time), seq: Reverse(seq), session: id };
         let is_before = self.behind.as_ref().is_some_and(|behind| rank <= *behind);
         let is_full = self.best.len() > self.limit;
         if is_before || (is_full && self.best.last_key_value().is_some_and(|(last, _)| rank > *last)) {
-            return Ok(());
+            return Ok(None);
         }
-        let Ok(session) = SessionId::new(&rank.session) else { return Ok(()) };
-        let Some(place) = self.literal.first_in(text) else { return Ok(()) };
-        let snippet = Snippet::around(text, place);
-        self.best.insert(rank, SearchHit { session, seq, event_type: row.get(3)?, time, matches, snippet });
+        if let Some(place) = self.literal.first_in(text) {
+            let (event_type, snippet) = (event_type.to_owned(), Snippet::around(text, place));
+            self.best.insert(rank, SearchHit { session, seq, event_type, time, matches, snippet });
+        }
         if self.best.len() > self.limit + 1 {
             self.best.pop_last();
         }
-        Ok(())
+        Ok(None)
     }
 
     fn into_page(mut self, index: &str, query: u64) -> SearchPage {

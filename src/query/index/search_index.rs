@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::file::IndexFile;
 use super::{
     GroupBy, IndexError, IndexResult, SearchPage, SearchQuery, SessionFacts, StatisticsRow, UpdateReport, catch_up,
-    search, statistics,
+    check, search, statistics,
 };
 use crate::log::SessionId;
-use crate::seam::SessionPersistence;
+use crate::seam::{Fault, SessionPersistence};
 
 /// How an index is opened.
 #[derive(Debug, Clone)]
@@ -86,16 +86,33 @@ impl SearchIndex {
     /// `Busy`, `Failed`; `Store` where the store cannot list its sessions.
     pub fn update(&self, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
         let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        match catch_up::update(self.current(&mut place)?, &self.path, store) {
+        match catch_up::update(self.current(&mut place)?, store) {
             Err(IndexError::Damaged { reason, .. }) => {
                 log::warn!("{}: the search index is damaged and made anew: {reason}", self.path.display());
                 if let Some(file) = place.take() {
                     file.discard(self.options.busy_timeout)?;
                 }
-                catch_up::update(self.current(&mut place)?, &self.path, store)
+                catch_up::update(self.current(&mut place)?, store)
             }
             done => done,
         }
+    }
+
+    /// Looks whether the index in a file is what the logs of a store make of it, and tells each fault when it is found. A file
+    /// that is not there, and sessions that were written since the last update, are no faults; damage of the store is told by
+    /// [`upkeep::verify`](crate::upkeep::verify) and not here. Nothing is changed, and what is damaged stays until the next
+    /// update. Every log is read for it, and every text of the index.
+    ///
+    /// # Errors
+    ///
+    /// `Busy`, `Failed`; `Store` where the store cannot tell of its sessions.
+    pub fn check(
+        path: impl AsRef<Path>,
+        options: &IndexOptions,
+        store: &dyn SessionPersistence,
+        mut tell: impl FnMut(&Fault),
+    ) -> IndexResult<()> {
+        check::check(path.as_ref(), options.busy_timeout, store, &mut tell)
     }
 
     /// Finds the events that hold a text, the best first: those in which it stands most often, then the shorter, the later and
@@ -104,27 +121,36 @@ impl SearchIndex {
     /// # Errors
     ///
     /// `InvalidQuery` for a text without a word or a too long one, or a limit that is not from 1 to 100; `InvalidCursor` for a
-    /// cursor of another search or index; `Busy`, `Damaged`, `Failed`.
+    /// cursor of another search or index; `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn search(&self, query: &SearchQuery) -> IndexResult<SearchPage> {
-        self.reading(|file| search::search(file, &self.path, query))
+        self.reading(|file| search::search(file, query))
+    }
+
+    /// The sessions of which not all could be indexed at the last update, or nothing, and why: no search finds what is missing.
+    ///
+    /// # Errors
+    ///
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
+    pub fn problems(&self) -> IndexResult<Vec<(SessionId, String)>> {
+        self.reading(statistics::problems)
     }
 
     /// What is known of a session; nothing where it is not indexed.
     ///
     /// # Errors
     ///
-    /// `Busy`, `Damaged`, `Failed`.
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn facts(&self, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
-        self.reading(|file| statistics::facts(&file.connection, &self.path, session))
+        self.reading(|file| statistics::facts(file, session))
     }
 
     /// What happened in all sessions together, grouped. What a session inherited is counted in its parent and not again.
     ///
     /// # Errors
     ///
-    /// `Busy`, `Damaged`, `Failed`.
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn statistics(&self, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
-        self.reading(|file| statistics::statistics(&file.connection, &self.path, by))
+        self.reading(|file| statistics::statistics(file, by))
     }
 
     /// What happened in all sessions together, as one group without a key: each session counts, those included in which
@@ -132,18 +158,9 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `Busy`, `Damaged`, `Failed`.
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn total(&self) -> IndexResult<StatisticsRow> {
-        self.reading(|file| statistics::total(&file.connection, &self.path))
-    }
-
-    /// The sessions of which not all is indexed, and why: in the order of their ids.
-    ///
-    /// # Errors
-    ///
-    /// `Busy`, `Damaged`, `Failed`.
-    pub fn problems(&self) -> IndexResult<Vec<(SessionId, String)>> {
-        self.reading(|file| statistics::problems(&file.connection, &self.path))
+        self.reading(statistics::total)
     }
 
     fn reading<T>(&self, read: impl FnOnce(&IndexFile) -> IndexResult<T>) -> IndexResult<T> {

@@ -1,11 +1,9 @@
 //! [`SessionFacts`] and [`StatisticsRow`]: what happened in one session, and in all of them.
 
-use std::path::Path;
-
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{OptionalExtension, Row};
 
 use super::IndexResult;
-use super::file::sqlite;
+use super::file::IndexFile;
 use crate::log::SessionId;
 
 macro_rules! counts {
@@ -21,11 +19,12 @@ macro_rules! counts {
             pub(super) const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),*];
 
             pub(super) fn add(&mut self, other: &Self) {
-                $(self.$name = self.$name.saturating_add(other.$name);)*
+                // SQLite has 63 bits, and a producer may claim any number.
+                $(self.$name = self.$name.saturating_add(other.$name).min(i64::MAX as u64);)*
             }
 
-            pub(super) fn values(&self) -> Vec<u64> {
-                vec![$(self.$name),*]
+            pub(super) fn values(&self) -> Vec<i64> {
+                vec![$(self.$name.cast_signed()),*]
             }
 
             /// From the columns of a row, from the one at `first` on.
@@ -53,8 +52,8 @@ counts! {
     tool_errors,
     /// Turns that ended with an error.
     turn_errors,
-    /// Tokens that models read, as they were told with messages and summaries of compactions. Attempts that failed are not
-    /// counted: their events name no model.
+    /// Tokens that models read, as they were told with messages, summaries of compactions, and attempts that came to no
+    /// message. The events of attempts name no model.
     input_tokens,
     /// Tokens that models wrote.
     output_tokens,
@@ -116,10 +115,11 @@ pub struct StatisticsRow {
     pub counts: Counts,
 }
 
-pub(super) fn facts(connection: &Connection, path: &Path, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
+pub(super) fn facts(file: &IndexFile, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
+    file.filled()?;
     let read = || {
         // One view of the file for all statements.
-        let view = connection.unchecked_transaction()?;
+        let view = file.connection.unchecked_transaction()?;
         let sql = "SELECT number, title, is_open, first_time, last_time, problem FROM session WHERE id = ?";
         let row = view.query_row(sql, [session.as_str()], |row| {
             let facts = SessionFacts {
@@ -146,13 +146,14 @@ pub(super) fn facts(connection: &Connection, path: &Path, session: &SessionId) -
         facts.is_blank = [&facts.own, &facts.inherited].iter().all(|counts| counts.user_messages + counts.turns == 0);
         Ok(Some(facts))
     };
-    read().map_err(|e| sqlite(path, &e))
+    read().map_err(|e| file.failure(&e))
 }
 
 /// What happened in all sessions; how many are indexed, those included in which nothing happened.
-pub(super) fn total(connection: &Connection, path: &Path) -> IndexResult<StatisticsRow> {
+pub(super) fn total(file: &IndexFile) -> IndexResult<StatisticsRow> {
+    file.filled()?;
     let read = || {
-        let view = connection.unchecked_transaction()?;
+        let view = file.connection.unchecked_transaction()?;
         let sessions = view.query_row("SELECT count(*) FROM session", [], |row| row.get(0))?;
         let mut counts = Counts::default();
         let sql = format!("SELECT {} FROM count WHERE is_inherited = 0", Counts::COLUMNS.join(", "));
@@ -163,22 +164,24 @@ pub(super) fn total(connection: &Connection, path: &Path) -> IndexResult<Statist
         }
         Ok(StatisticsRow { key: String::new(), sessions, counts })
     };
-    read().map_err(|e| sqlite(path, &e))
+    read().map_err(|e| file.failure(&e))
 }
 
-/// The sessions of which not all is indexed, by id, and why.
-pub(super) fn problems(connection: &Connection, path: &Path) -> IndexResult<Vec<(SessionId, String)>> {
+pub(super) fn problems(file: &IndexFile) -> IndexResult<Vec<(SessionId, String)>> {
+    file.filled()?;
     let read = || {
         let sql = "SELECT id, problem FROM session WHERE problem IS NOT NULL ORDER BY id";
-        let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-        rows.collect::<Result<Vec<_>, _>>()
+        let mut statement = file.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+        rows.collect::<Result<Vec<(String, String)>, _>>()
     };
-    let rows = read().map_err(|e| sqlite(path, &e))?;
-    Ok(rows.into_iter().filter_map(|(id, problem)| Some((SessionId::new(id).ok()?, problem))).collect())
+    let rows = read().map_err(|e| file.failure(&e))?;
+    let named = rows.into_iter().map(|(id, problem)| Some((SessionId::new(&id).ok()?, problem)));
+    named.collect::<Option<_>>().ok_or_else(|| file.damaged("it names a session with what is no id".to_owned()))
 }
 
-pub(super) fn statistics(connection: &Connection, path: &Path, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
+pub(super) fn statistics(file: &IndexFile, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
+    file.filled()?;
     let key = match by {
         GroupBy::Day => "strftime('%Y-%m-%d', day * 86400, 'unixepoch')",
         GroupBy::Cwd => "cwd",
@@ -195,7 +198,7 @@ pub(super) fn statistics(connection: &Connection, path: &Path, by: GroupBy) -> I
     let read = || {
         let mut groups: Vec<StatisticsRow> = Vec::new();
         let mut last = None;
-        let mut statement = connection.prepare_cached(&sql)?;
+        let mut statement = file.connection.prepare_cached(&sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (key, number): (String, i64) = (row.get(0)?, row.get(1)?);
@@ -211,5 +214,5 @@ pub(super) fn statistics(connection: &Connection, path: &Path, by: GroupBy) -> I
         }
         Ok(groups)
     };
-    read().map_err(|e| sqlite(path, &e))
+    read().map_err(|e| file.failure(&e))
 }

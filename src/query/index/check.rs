@@ -1,0 +1,203 @@
+//! Whether an index holds what the logs of its store make of it.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::document::{Document, letters};
+use super::facts::Facts;
+use super::file::{Found, IndexFile, faults};
+use super::watermark::{Watermark, checksum};
+use super::{IndexError, IndexResult};
+use crate::log::{SessionId, searchable_text};
+use crate::paging::Pages;
+use crate::seam::{Error, Fault, FaultKind, OpenOptions, SessionHandle, SessionPersistence, Snapshot};
+
+/// Looks at a file, and tells each fault when it is found.
+pub(super) fn check(
+    path: &Path,
+    patience: Duration,
+    store: &dyn SessionPersistence,
+    tell: &mut dyn FnMut(&Fault),
+) -> IndexResult<()> {
+    let mut tell = |session: Option<&SessionId>, reason: &str| {
+        let advice = "remove the file: the next search makes it anew, and the store is not affected";
+        let fault = Fault::new(FaultKind::Index, format!("the search index {path:?}: {reason}"), advice);
+        tell(&match session {
+            Some(session) => fault.of(session),
+            None => fault,
+        });
+    };
+    if !path.try_exists().is_ok_and(|exists| exists) {
+        return Ok(());
+    }
+    let checked = match IndexFile::find(path, patience) {
+        Ok(Ok(file)) => file.check(store, &mut tell),
+        Ok(Err(Found::Damaged(reason))) => {
+            tell(None, &reason);
+            Ok(())
+        }
+        Ok(Err(Found::Strange)) => {
+            tell(None, "it is no search index");
+            Ok(())
+        }
+        Ok(Err(Found::Usable(..) | Found::Replaceable)) => Ok(()),
+        Err(error) => Err(error),
+    };
+    match checked {
+        Err(IndexError::Damaged { reason, .. } | IndexError::NotAnIndex { reason, .. }) => {
+            tell(None, &reason);
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+type Tell<'t> = dyn FnMut(Option<&SessionId>, &str) + 't;
+
+impl IndexFile {
+    fn check(&self, store: &dyn SessionPersistence, tell: &mut Tell<'_>) -> IndexResult<()> {
+        let failed = |e: rusqlite::Error| self.failure(&e);
+        // One view of the file, whoever brings it up to the store meanwhile.
+        let view = self.connection.unchecked_transaction().map_err(failed)?;
+        let found = faults(&view).map_err(failed)?;
+        if !found.is_empty() {
+            found.iter().for_each(|fault| tell(None, fault));
+            return Ok(());
+        }
+        for (table, what) in [("document", "texts"), ("count", "counts")] {
+            let sql = format!("SELECT 1 FROM {table} WHERE session NOT IN (SELECT number FROM session) LIMIT 1");
+            if view.query_row(&sql, [], |_| Ok(())).optional().map_err(failed)?.is_some() {
+                tell(None, &format!("it holds {what} of no session"));
+            }
+        }
+        if letters_held(&view).map_err(failed)? != letters_of_documents(&view).map_err(failed)? {
+            tell(None, "what leads to its texts is not what they are made of");
+        }
+        let mut statement = view.prepare("SELECT id FROM session ORDER BY number").map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let id: String = row.get(0).map_err(failed)?;
+            let Ok(session) = SessionId::new(&id) else {
+                tell(None, &format!("it names a session {id:?}, which is no id"));
+                continue;
+            };
+            if let Some(reason) = self.check_session(&view, store, &session)? {
+                tell(Some(&session), reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is told of a session that cannot be read, or was written since: neither is a fault of the index.
+    fn check_session(
+        &self,
+        view: &Connection,
+        store: &dyn SessionPersistence,
+        id: &SessionId,
+    ) -> IndexResult<Option<&'static str>> {
+        let failed = |e: rusqlite::Error| self.failure(&e);
+        let Some(mark) = Watermark::of(view, id).map_err(failed)? else { return Ok(None) };
+        let now =
+            || Ok::<_, Error>(store.stat(id)?.filter(|now| mark.revision.as_deref() == Some(now.revision.as_str())));
+        let Some(snapshot) = now()?.filter(|_| mark.problem.is_none()) else { return Ok(None) };
+        let Ok(handle) = store.open(id, OpenOptions::uninterpreted()) else { return Ok(None) };
+        let log = Log::read(&*handle, &snapshot, &mark);
+        handle.close()?;
+        // Damage of the log is told by who checks the store.
+        let Ok(log) = log else { return Ok(None) };
+        let texts = texts(view, mark.number).map_err(failed)?;
+        let reason = if log.checksum != mark.checksum || log.inherited != mark.inherited {
+            "what is indexed is of another log"
+        } else if log.facts != Facts::whole(view, mark.number).map_err(failed)? {
+            "what is counted is not what happened"
+        } else if texts != Some(log.texts) {
+            "the texts are not those of the events"
+        } else {
+            return Ok(None);
+        };
+        Ok(now()?.map(|_| reason))
+    }
+}
+
+/// What an index has to hold of a log.
+struct Log {
+    checksum: Vec<u8>,
+    inherited: u64,
+    facts: Facts,
+    /// The sum of the checksums of its texts.
+    texts: i64,
+}
+
+impl Log {
+    fn read(handle: &dyn SessionHandle, snapshot: &Snapshot, mark: &Watermark) -> Result<Self, Error> {
+        let (mut facts, mut texts, mut last) = (Facts::default(), 0_i64, None);
+        let mut pages = Pages::new(handle, snapshot, 0).up_to(mark.events);
+        loop {
+            let mut page = pages.next_page()?;
+            for event in &page {
+                facts.observe(event, event.seq().get() < mark.inherited);
+                let text = searchable_text(event);
+                if !text.is_empty() {
+                    texts = texts.wrapping_add(Document::of(mark.number, event, &text).checksum());
+                }
+            }
+            match page.pop() {
+                Some(event) => last = Some(event),
+                None => break,
+            }
+        }
+        let checksum = checksum(handle.header(), last.as_ref());
+        Ok(Self { checksum, inherited: handle.inherited_event_count(), facts, texts })
+    }
+}
+
+/// The sum of the checksums of a session's texts; nothing where one of them is not what was stored.
+fn texts(view: &Connection, session: i64) -> Result<Option<i64>, rusqlite::Error> {
+    let mut sum = 0_i64;
+    let sql = "SELECT seq, time, type, text, checksum FROM document WHERE session = ? ORDER BY seq";
+    let mut statement = view.prepare_cached(sql)?;
+    let mut rows = statement.query([session])?;
+    while let Some(row) = rows.next()? {
+        let (event_type, text) = (row.get_ref(2)?.as_str()?, row.get_ref(3)?.as_str()?);
+        let found = Document { session, seq: row.get(0)?, time: row.get(1)?, event_type, text }.checksum();
+        if found != row.get::<_, i64>(4)? {
+            return Ok(None);
+        }
+        sum = sum.wrapping_add(found);
+    }
+    Ok(Some(sum))
+}
+
+/// The sum over each three letters that lead to a text.
+fn letters_held(view: &Connection) -> Result<u64, rusqlite::Error> {
+    view.execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS temp.leading USING fts5vocab(main, letters, instance)")?;
+    let mut sum = 0_u64;
+    let mut statement = view.prepare("SELECT term, doc FROM temp.leading")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        sum = sum.wrapping_add(lead(row.get_ref(0)?.as_str()?, row.get(1)?));
+    }
+    Ok(sum)
+}
+
+/// The same sum, from the texts.
+fn letters_of_documents(view: &Connection) -> Result<u64, rusqlite::Error> {
+    let mut sum = 0_u64;
+    let mut statement = view.prepare("SELECT number, text FROM document")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, text) = (row.get(0)?, letters(row.get_ref(1)?.as_str()?));
+        let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]).skip(3);
+        let threes: HashSet<_> = text.char_indices().zip(ends).map(|((start, _), end)| &text[start..end]).collect();
+        sum = threes.iter().fold(sum, |sum, three| sum.wrapping_add(lead(three, number)));
+    }
+    Ok(sum)
+}
+
+fn lead(three: &str, document: i64) -> u64 {
+    xxh3_64_with_seed(three.as_bytes(), document.cast_unsigned())
+}
