@@ -78,8 +78,8 @@ impl Search {
         {
             return Err(Error::NotFound { session: session.clone() }.into());
         }
-        let updated = self.index.updated(place, &*store)?;
-        let page = updated.index.search(&query)?;
+        let mut updated = self.index.updated(place, &*store)?;
+        let page = updated.ask(&*store, |index| index.search(&query))?;
         for hit in &page.hits {
             if self.json { Found::of(hit).print(screen)? } else { print(hit, screen)? }
         }

@@ -252,6 +252,20 @@ fn a_damaged_index_is_made_anew_and_an_absent_one_too() {
 }
 
 #[test]
+fn damage_that_only_a_search_meets_is_told_and_mended() {
+    let folder = with(&[talk("a", &["first needle", "second needle"])]);
+    folder.run(&["search", "needle"]).done();
+    let database = rusqlite::Connection::open(folder.path("sessions.db.index")).unwrap();
+    assert_eq!(database.execute("UPDATE document SET text = 'needle' WHERE seq = 1", []).unwrap(), 1);
+    database.close().unwrap();
+    let run = folder.run(&["search", "needle", "--json"]);
+    assert!(run.err.contains("sessions.db.index") && run.err.contains("damaged"), "{}", run.err);
+    assert!(run.out.contains("second needle"), "{}", run.out);
+    assert_eq!(places(&run.done()).len(), 2);
+    assert_eq!(folder.run(&["search", "needle"]).err, "");
+}
+
+#[test]
 fn what_cannot_be_read_is_told_each_time_and_hides_nothing_else() {
     let folder = with(&[talk("good", &["needle"]), talk("bad", &["needle", "needle 2", "needle 3"])]);
     let database = rusqlite::Connection::open(folder.path("sessions.db")).unwrap();
