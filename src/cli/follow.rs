@@ -70,8 +70,7 @@ impl<'a> Follow<'a> {
                     break;
                 }
             }
-            let is_another = self.known.header.as_ref() != Some(self.handle.header());
-            if is_another || self.known.event_count.is_some_and(|count| count < self.seen()) {
+            if self.known.header.as_ref() != Some(self.handle.header()) {
                 return Err(self.replaced());
             }
         }
@@ -79,11 +78,6 @@ impl<'a> Follow<'a> {
 
     fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// How many events there are at least.
-    fn seen(&self) -> u64 {
-        self.last.as_ref().map_or(0, |last| last.seq().get() + 1)
     }
 
     /// Shows what is new.
@@ -123,10 +117,9 @@ impl<'a> Follow<'a> {
 
     fn replaced(&self) -> Failure {
         let message = format!(
-            "session {:?} is another one than the one that was followed up to seq {}, or its log was changed: look at \
-             it anew with `sessions show`",
-            self.handle.id(),
-            self.seen().saturating_sub(1)
+            "session {:?} is another one by now than the one that was followed, or its log was changed: look at it anew \
+             with `sessions show`",
+            self.handle.id()
         );
         Failure::Told { kind: "Replaced", message }
     }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::folder::{Folder, event, header, log};
 
@@ -38,6 +38,14 @@ impl Following {
     /// The exit code, and what was written beside the data; no line came that was not expected.
     #[track_caller]
     fn end(mut self) -> (i32, String) {
+        let started = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if started.elapsed() > PATIENCE {
+                self.child.kill().unwrap();
+                panic!("it does not end");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         let code = self.child.wait().unwrap().code().expect("an exit code");
@@ -116,9 +124,8 @@ fn it_ends_quietly_when_nobody_reads_it_any_more() {
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
     drop(out);
-    let mut err = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-    assert_eq!((child.wait().unwrap().code(), &*err), (Some(0), ""));
+    let following = Following { child, lines: channel().1 };
+    assert_eq!(following.end(), (0, String::new()));
 }
 
 #[test]
@@ -157,16 +164,20 @@ fn another_session_under_the_same_id_is_told_and_none_of_it_shown() {
     }
 }
 
+/// In the same file, so that only what stands in it tells: other events, fewer, or another header above the same ones.
 #[test]
 fn a_file_that_is_written_over_with_another_log_is_told() {
-    let folder = Folder::new();
-    extend(&folder, STORES[1], 3);
-    let following = Following::start(&folder, &["--store", "root", "show", "s", "--follow", "--json"]);
-    following.expect(&log("s", 3), 0..3);
-    let other = header("s") + &(0..9).map(|seq| event("turn/start", seq, r#"{"turn":77}"#)).collect::<String>();
-    folder.write("root/_no-cwd/s/session.v3.jsonl", other);
-    let (code, err) = following.end();
-    assert!(code == 1 && err.starts_with("sessions: Replaced: session \"s\""), "{err}");
+    let events = (0..9).map(|seq| event("turn/start", seq, r#"{"turn":77}"#)).collect::<String>();
+    let elsewhere = log("s", 9).replacen(r#""isSeeded""#, r#""parentSession":"p","isSeeded""#, 1);
+    for other in [header("s") + &events, log("s", 2), header("s"), elsewhere] {
+        let folder = Folder::new();
+        extend(&folder, STORES[1], 3);
+        let following = Following::start(&folder, &["--store", "root", "show", "s", "--follow", "--json"]);
+        following.expect(&log("s", 3), 0..3);
+        folder.write("root/_no-cwd/s/session.v3.jsonl", &other);
+        let (code, err) = following.end();
+        assert!(code == 1 && err.starts_with("sessions: Replaced: session \"s\""), "{other}: {err}");
+    }
 }
 
 #[test]
