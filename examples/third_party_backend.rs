@@ -13,9 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use session_persistence::contract::{CASES, Capabilities, Fixture, Unsupported};
 use session_persistence::{
-    Access, CreateOptions, Cursor, Error, Holder, ListOrder, ListQuery, OpenOptions, Page, Position, Removal, Result,
-    Revision, Seq, SeqRange, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence, SessionState,
-    Snapshot, Vocabulary, checks, payload, text,
+    Access, CreateOptions, Error, Holder, ListQuery, OpenOptions, Page, Removal, Result, Revision, Seq, SeqRange,
+    SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence, SessionState, Snapshot, Vocabulary,
+    checks, payload, text,
 };
 
 /// Numbers the places and the stores of this process.
@@ -206,7 +206,7 @@ impl Shared {
         snapshot.state = SessionState::Pending;
         snapshot.event_count = Some(0);
         // Before all that is stored.
-        snapshot.activity = (1 << 63) + writer.number;
+        snapshot.activity = Snapshot::PENDING_ACTIVITY + writer.number;
         snapshot.owner = Some(writer.holder.clone());
         Some(snapshot)
     }
@@ -251,24 +251,12 @@ impl SessionPersistence for KeyValueStore {
     }
 
     fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
-        let after = query.position()?;
         let tables = self.shared.place.lock();
         let stored = tables.sessions.values().map(|row| self.shared.told(&tables, row));
         let pending = tables.writers.values().filter_map(|writer| self.shared.told_pending(writer));
-        let key = |snapshot: &Snapshot| match query.order {
-            ListOrder::Created => snapshot.header.as_ref().map_or(0, SessionHeader::created_at),
-            _ => snapshot.activity,
-        };
-        let mut items: Vec<_> = stored.chain(pending).collect();
-        items.retain(|snapshot| after.as_ref().is_none_or(|after| after.is_before(key(snapshot), &snapshot.id)));
-        items.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.id.cmp(&b.id)));
-        let mut next = None;
-        if let Some(limit) = query.limit.filter(|limit| items.len() > *limit) {
-            items.truncate(limit);
-            let last = items.last().map(|last| Position { key: key(last), id: last.id.clone() });
-            next = last.map(|last| Cursor::behind(query.order, &last));
-        }
-        Ok(Page::new(items, next))
+        // A backend with many sessions asks its storage for those behind `query.position` only.
+        let name = format!("{}:{}", std::process::id(), self.shared.place.number);
+        query.page_of(&name, stored.chain(pending))
     }
 
     fn flush(&self) -> Result<()> {

@@ -113,9 +113,9 @@ pub use crate::log::{
     payload, searchable_text, text,
 };
 pub use crate::seam::{
-    Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListOrder,
-    ListQuery, OpenOptions, Page, Position, Removal, Result, Revision, SeqRange, SessionHandle, SessionPersistence,
-    SessionState, Snapshot, Source, TornTail, WriteFailure, checks,
+    Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListFilter,
+    ListOrder, ListQuery, OpenOptions, Page, Position, Removal, Result, Revision, SeqRange, SessionHandle,
+    SessionPersistence, SessionState, Snapshot, Source, StateKind, TornTail, WriteFailure, checks,
 };
 
 /// The README's programs run as tests.

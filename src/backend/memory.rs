@@ -1,12 +1,14 @@
 //! [`MemoryStore`]: the reference model.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::runtime::{Listed, Runtime, Slice, Storage, Stored, store_over_runtime};
+use super::runtime::{Listed, Runtime, Slice, Storage, Stored, Wanted, store_over_runtime};
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Error, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot, checks};
+use crate::seam::{Error, ListOrder, Removal, Result, Revision, SeqRange, Snapshot, checks};
 
 /// A store in memory, gone with its value: the reference model that the other backends are held against, and a fast
 /// store for tests.
@@ -45,6 +47,8 @@ impl std::fmt::Debug for MemoryStore {
 struct Memory {
     /// Which store of this process it is; a part of its revisions.
     number: u64,
+    /// Another process may have had its number and that of this process.
+    random: u64,
     sessions: Mutex<Sessions>,
 }
 
@@ -67,7 +71,8 @@ struct Log {
 impl Memory {
     fn new() -> Self {
         static STORES: AtomicU64 = AtomicU64::new(0);
-        Self { number: STORES.fetch_add(1, Ordering::Relaxed), sessions: Mutex::default() }
+        let number = STORES.fetch_add(1, Ordering::Relaxed);
+        Self { number, random: RandomState::new().hash_one(number), sessions: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {
@@ -187,30 +192,22 @@ impl Storage for Memory {
         Ok(self.lock().by_id.get(id).map(|log| log.snapshot(self.number, vocabulary)))
     }
 
-    fn list(
-        &self,
-        order: ListOrder,
-        after: Option<&Position>,
-        limit: Option<usize>,
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Listed>> {
+    fn identity(&self) -> Result<String> {
+        Ok(format!("memory:{}:{}:{:x}", std::process::id(), self.number, self.random))
+    }
+
+    fn list(&self, wanted: &Wanted<'_>) -> Result<Vec<Listed>> {
         let sessions = self.lock();
-        let key = |log: &Log| match order {
+        let key = |log: &Log| match wanted.order {
             ListOrder::Activity => log.last_write,
             ListOrder::Created => log.header.created_at(),
         };
-        let mut behind: Vec<_> = sessions
-            .by_id
-            .iter()
-            .map(|(id, log)| (key(log), id, log))
-            .filter(|(key, id, _)| after.is_none_or(|a| a.is_before(*key, id)))
-            .collect();
-        behind.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        behind.truncate(limit.unwrap_or(usize::MAX));
-        Ok(behind
-            .into_iter()
-            .map(|(key, _, log)| Listed { key, snapshot: log.snapshot(self.number, vocabulary) })
-            .collect())
+        let logs = sessions.by_id.iter().map(|(id, log)| (key(log), id, log));
+        let mut behind: Vec<_> = logs.filter(|(key, id, _)| wanted.is_behind(*key, id)).collect();
+        behind.sort_by_key(|(key, id, _)| (Reverse(*key), *id));
+        let snapshots = behind.into_iter().map(|(key, _, log)| (key, log.snapshot(self.number, wanted.vocabulary)));
+        let listed = snapshots.filter_map(|(key, told)| Some(Listed { key, snapshot: wanted.let_through(told)? }));
+        Ok(listed.take(wanted.most()).collect())
     }
 
     fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {

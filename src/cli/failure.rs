@@ -9,6 +9,8 @@ use clap::CommandFactory as _;
 
 use super::screen::{note, visible};
 use crate::export::{self, ImportError};
+use crate::query::QueryError;
+use crate::query::index::IndexError;
 use crate::seam::{Error, ErrorKind, is_out_of_files};
 
 /// Why the command did not do what it was asked for.
@@ -18,6 +20,12 @@ pub(super) enum Failure {
     Store(Error),
     /// A file was not imported.
     Import(ImportError),
+    /// The search index refused or failed.
+    Index(IndexError),
+    /// A session cannot be looked at.
+    Query(QueryError),
+    /// What the command itself found, with its kind.
+    Told { kind: &'static str, message: String },
     /// A file of the user cannot be written or read.
     File { path: PathBuf, doing: &'static str, source: io::Error },
     /// The standard output cannot be written.
@@ -77,6 +85,7 @@ impl Failure {
                 source.is_out_of_files()
             }
             Self::Import(ImportError::Source { source, .. }) => source.is_out_of_files(),
+            Self::Index(IndexError::Store(source)) | Self::Query(QueryError::Store(source)) => source.is_out_of_files(),
             Self::Import(ImportError::Unreadable { source, .. }) | Self::File { source, .. } => is_out_of_files(source),
             _ => false,
         }
@@ -85,6 +94,9 @@ impl Failure {
     fn kind(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind().name(),
+            Self::Index(error) => kind_of_index(error),
+            Self::Query(error) => kind_of_query(error),
+            Self::Told { kind, .. } => kind,
             Self::Import(ImportError::Refused { .. } | ImportError::Header { .. }) => "InvalidLog",
             Self::Import(ImportError::Conflict { .. }) => "Conflict",
             Self::Import(ImportError::Store { source, .. } | ImportError::NotDurable { source, .. }) => {
@@ -104,6 +116,10 @@ impl Failure {
     fn message(&self) -> String {
         match self {
             Self::Store(error) => with_causes(error),
+            Self::Index(IndexError::Store(error)) | Self::Query(QueryError::Store(error)) => with_causes(&**error),
+            Self::Index(error) => format!("{}{ANOTHER_INDEX}", with_causes(error)),
+            Self::Query(error) => with_causes(error),
+            Self::Told { message, .. } => message.clone(),
             Self::Import(error) => with_causes(error),
             Self::File { path, doing, source } => {
                 format!("{}: {doing} failed: {source}{}", path.display(), advice(source))
@@ -130,6 +146,25 @@ impl From<ImportError> for Failure {
     }
 }
 
+/// What cannot be looked for is a slip of the command line.
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::InvalidQuery { .. } | IndexError::InvalidCursor { .. } => Self::Usage(error.to_string()),
+            other => Self::Index(other),
+        }
+    }
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::SessionNotFound { session } => Self::Store(Error::NotFound { session }),
+            other => Self::Query(other),
+        }
+    }
+}
+
 /// What is not a failure of the store or of a file, which are converted where they arise, is one of the output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
@@ -138,6 +173,29 @@ impl From<io::Error> for Failure {
 }
 
 const LIMIT: &str = "; raise the limit of open files (`ulimit -n`), or close some, then repeat the same command";
+
+const ANOTHER_INDEX: &str = "; another file is named with --index or $SESSIONS_INDEX";
+
+fn kind_of_index(error: &IndexError) -> &'static str {
+    match error {
+        IndexError::Store(error) => error.kind().name(),
+        IndexError::NotAnIndex { .. } => "NotAnIndex",
+        IndexError::Busy { .. } => "IndexBusy",
+        IndexError::Damaged { .. } => "IndexDamaged",
+        _ => "IndexFailed",
+    }
+}
+
+fn kind_of_query(error: &QueryError) -> &'static str {
+    match error {
+        QueryError::Store(error) => error.kind().name(),
+        QueryError::InvalidSurface { .. } => "InvalidSurface",
+        QueryError::KeepsChanging { .. } => "KeepsChanging",
+        QueryError::TooLarge { .. } => "TooLarge",
+        QueryError::NotBalanced { .. } => "NotBalanced",
+        _ => "Query",
+    }
+}
 
 /// The kind of a failure to write what the user asked for, in the words of the store's own.
 fn kind_of(error: &io::Error) -> ErrorKind {

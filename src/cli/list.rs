@@ -1,28 +1,41 @@
 //! `sessions list`.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use textwrap::core::display_width;
 
 use super::failure::Failure;
+use super::index::IndexPlace;
+use super::period::{Bounds, PageStart, Period};
 use super::place::Place;
 use super::record::{Record, print_line, unreadable};
 use super::screen::{AnsiColor, BOLD, Screen, Style, color, note, visible};
 use super::stat::holder;
 use super::table::{Cell, Column, Table};
 use super::time;
-use crate::log::{Origin, SessionHeader};
-use crate::seam::{Cursor, Error, ListOrder, ListQuery, SessionPersistence, SessionState, Snapshot};
+use crate::log::{Origin, SessionHeader, SessionId};
+use crate::query::index::SessionFacts;
+use crate::seam::{
+    Cursor, Error, ListFilter, ListOrder, ListQuery, SessionPersistence, SessionState, Snapshot, StateKind,
+};
 
 /// List sessions, most recently active first
 #[derive(Args)]
 #[command(after_help = "\
-ACTIVE is the last write to a session, and where the store has not noted it the time of its last event.
+ACTIVE is the last write to a session, and where the store has not noted it the time of its last event;
+--since and --until go by that. Only sessions are listed that every given filter lets through.
+
+Titles, and in JSON title, turns, toolCalls, inputTokens, outputTokens, interrupted and blank, are told
+of sessions that are as the search index knows them, which `sessions search` and `sessions stats` bring
+up to date; what a session inherited is not counted. Nothing else is read for it, and nothing written.
 
 Examples:
   sessions list --limit 20
-  sessions list --json | jq -r 'select(.eventCount > 100) | .id'")]
+  sessions list --cwd . --since 7d
+  sessions list --json --json | jq -r 'select(.eventCount > 100) | .id'")]
 pub(super) struct List {
     /// One JSON object a line, and the cursor of the next page as the last
     #[arg(long)]
@@ -32,10 +45,45 @@ pub(super) struct List {
     limit: Option<NonZeroUsize>,
     /// Go on behind the page that gave this cursor
     #[arg(long, value_name = "CURSOR")]
-    cursor: Option<Cursor>,
+    cursor: Option<PageStart>,
     /// What the order goes by
     #[arg(long, value_enum, default_value_t = Sort::Activity)]
     sort: Sort,
+    /// Only those of this working folder, as their headers have it; ., .. and what starts with ./ or ../ is taken from here
+    #[arg(long, value_name = "DIR", value_parser = folder_of_sessions)]
+    cwd: Option<String>,
+    /// Only the children of this session, which need not be stored
+    #[arg(long, value_name = "ID")]
+    parent: Option<String>,
+    #[command(flatten)]
+    period: Period,
+    /// Only those that were started so
+    #[arg(long, value_enum)]
+    origin: Option<Started>,
+    /// Only those in this state
+    #[arg(long, value_enum)]
+    state: Option<State>,
+    /// Only those that are being written now
+    #[arg(long)]
+    owned: bool,
+    #[command(flatten)]
+    index: IndexPlace,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Started {
+    /// By another session that delegates to them
+    Subagent,
+    /// In any other way
+    None,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum State {
+    Readable,
+    NewerFormat,
+    OlderFormat,
+    Damaged,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -48,61 +96,119 @@ enum Sort {
 
 impl List {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
-        let store = place.open()?;
-        let mut query = ListQuery::default().with_order(match self.sort {
+        let asked = PageStart::asked(self.cursor.as_ref());
+        let order = match self.sort {
             Sort::Activity => ListOrder::Activity,
             Sort::Created => ListOrder::Created,
-        });
+        };
+        let mut query = ListQuery::default().with_filter(self.filter(asked)?).with_order(order);
+        let store = place.open()?;
         // Without a limit it is one page and not many: a session that is written meanwhile could slip between pages.
         if let Some(limit) = self.limit {
             query = query.with_limit(limit.get());
         }
-        if let Some(cursor) = &self.cursor {
-            query = query.with_cursor(cursor.clone());
+        if let Some(cursor) = self.cursor.as_ref().and_then(|start| start.cursor.parse::<Cursor>().ok()) {
+            query = query.with_cursor(cursor);
         }
         let page = store.list(&query).map_err(|error| match error {
             Error::InvalidArgument { session: None, reason } if self.cursor.is_some() => Failure::Usage(reason),
             other => other.into(),
         })?;
+        let known = self.index.known(place, &page.items)?;
+        let next = page.next.map(|next| PageStart::behind(&next, &self.period, asked));
         if self.json {
             for snapshot in &page.items {
-                Record::of(snapshot).print(screen)?;
+                Record::of(snapshot, known.get(&snapshot.id)).print(screen)?;
             }
-            if let Some(next) = &page.next {
-                print_line(screen, &Next { cursor: &next.to_string() })?;
+            if let Some(next) = &next {
+                print_line(screen, &Next { cursor: next })?;
             }
             return Ok(());
         }
         if page.items.is_empty() {
-            note(&format!("no sessions in {}", visible(&place.name().to_string_lossy())));
+            let which = if self.is_filtered() || self.cursor.is_some() { "no such sessions" } else { "no sessions" };
+            note(&format!("{which} in {}", visible(&place.name().to_string_lossy())));
             return Ok(());
         }
-        print_table(screen, &page.items)?;
-        if let Some(next) = page.next {
+        print_table(screen, &page.items, &known)?;
+        if let Some(next) = next {
             note(&format!("there are more; the next page: add --cursor {next}"));
         }
         Ok(())
     }
+
+    fn is_filtered(&self) -> bool {
+        // What a default has is not filtered.
+        self.filter(0).is_ok_and(|filter| filter != ListFilter::new())
+    }
+
+    fn filter(&self, now: i64) -> Result<ListFilter, Failure> {
+        let mut filter = ListFilter::new();
+        if let Some(cwd) = &self.cwd {
+            filter = filter.in_cwds([Some(cwd)]);
+        }
+        if let Some(parent) = &self.parent {
+            filter = filter.with_parents([Some(parent)]);
+        }
+        if let Some(origin) = self.origin {
+            filter = filter.with_origins([match origin {
+                Started::Subagent => Some(Origin::Subagent),
+                Started::None => None,
+            }]);
+        }
+        if let Some(state) = self.state {
+            filter = filter.in_states([match state {
+                State::Readable => StateKind::Readable,
+                State::NewerFormat => StateKind::NewerFormat,
+                State::OlderFormat => StateKind::OlderFormat,
+                State::Damaged => StateKind::Damaged,
+            }]);
+        }
+        if self.owned {
+            filter = filter.owned(true);
+        }
+        match self.period.at(now)? {
+            Bounds { since: None, until: None } => Ok(filter),
+            Bounds { since, until } => Ok(filter.active_in([since.unwrap_or(i64::MIN)..=until.unwrap_or(i64::MAX)])?),
+        }
+    }
+}
+
+/// A working folder as the headers of sessions have it: any text, but for what can only be meant from here.
+pub(super) fn folder_of_sessions(text: &str) -> Result<String, String> {
+    if text != "." && text != ".." && !text.starts_with("./") && !text.starts_with("../") {
+        return Ok(text.to_owned());
+    }
+    let failed = |e: std::io::Error| format!("the present folder cannot be told: {e}");
+    // Of a folder that is not there any more only the name is left.
+    let path = std::fs::canonicalize(text).or_else(|_| std::path::absolute(text)).map_err(failed)?;
+    path.into_os_string().into_string().map_err(|_| "the name of the present folder is no Unicode".to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "a limit is a number of at least 1".to_owned())
 }
 
+/// Where the next page starts.
 #[derive(Serialize)]
-struct Next<'a> {
-    cursor: &'a str,
+pub(super) struct Next<'a> {
+    pub(super) cursor: &'a str,
 }
 
 /// Prints all sessions of a store for a person.
 pub(super) fn print_all(store: &dyn SessionPersistence, screen: &mut Screen) -> Result<(), Failure> {
     let page = store.list(&ListQuery::default())?;
-    Ok(print_table(screen, &page.items)?)
+    Ok(print_table(screen, &page.items, &HashMap::new())?)
 }
 
-fn print_table(screen: &mut Screen, snapshots: &[Snapshot]) -> std::io::Result<()> {
+fn print_table(
+    screen: &mut Screen,
+    snapshots: &[Snapshot],
+    known: &HashMap<SessionId, SessionFacts>,
+) -> std::io::Result<()> {
     let mut table = Table::new(vec![
         Column::text("SESSION"),
+        Column::text("TITLE"),
         Column::text("ACTIVE"),
         Column::number("EVENTS"),
         Column::number("SIZE"),
@@ -125,6 +231,7 @@ fn print_table(screen: &mut Screen, snapshots: &[Snapshot]) -> std::io::Result<(
         };
         table.push(vec![
             Cell::painted(visible(snapshot.id.as_str()), name),
+            Cell::new(known.get(&snapshot.id).and_then(|facts| facts.title.as_deref()).map(title).unwrap_or_default()),
             Cell::new(active.map(|t| time::ago(t, now)).unwrap_or_default()),
             Cell::new(snapshot.event_count.map(|n| n.to_string()).unwrap_or_default()),
             Cell::new(snapshot.size_bytes.map(size).unwrap_or_default()),
@@ -176,6 +283,22 @@ pub(super) fn size(bytes: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
+/// The start of a title, in few columns.
+fn title(title: &str) -> String {
+    const SHOWN: usize = 40;
+    let text = visible(title);
+    if display_width(&text) <= SHOWN {
+        return text;
+    }
+    let mut width = 1;
+    let fits = |c: &char| {
+        width += display_width(c.encode_utf8(&mut [0; 4]));
+        width <= SHOWN
+    };
+    let start: String = text.chars().take_while(fits).collect();
+    format!("{}…", start.trim_end())
+}
+
 /// A folder in few columns: the home of the user is `~`, and of a long path the end is what tells.
 fn folder(cwd: &str) -> String {
     const SHOWN: usize = 36;
@@ -209,6 +332,15 @@ mod tests {
         ] {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn of_a_long_title_the_start_is_shown() {
+        assert_eq!(title("Grüße"), "Grüße");
+        assert_eq!(title(&"字".repeat(20)), "字".repeat(20));
+        assert_eq!(title(&"字".repeat(21)), format!("{}…", "字".repeat(19)));
+        assert_eq!(title(&format!("{} b", "a".repeat(38))), format!("{} b", "a".repeat(38)));
+        assert_eq!(title(&format!("{} bc", "a".repeat(38))), format!("{}…", "a".repeat(38)));
     }
 
     #[test]

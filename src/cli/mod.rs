@@ -10,18 +10,25 @@ mod demo;
 mod demo_sessions;
 mod export;
 mod failure;
+mod follow;
 mod import;
+mod index;
 mod list;
+mod messages;
+mod period;
 mod place;
 mod progress;
+mod prose;
 mod prune;
 mod record;
 mod remove;
 mod salvage;
 mod screen;
+mod search;
 mod show;
 mod sql;
 mod stat;
+mod stats;
 mod summary;
 mod table;
 mod time;
@@ -43,6 +50,7 @@ Examples:
   sessions demo                                   make a store of examples and show it
   sessions list                                   the sessions of ./sessions.db, most recent first
   sessions --store work.db show fix-login-loop    read one
+  sessions search 'connection refused'            the events that say so
   sessions --store work.db export --all -o logs/  every session as a file of JSONL
   sessions import logs/*.jsonl                    and back
   sessions copy --to other.db                     every session into another store
@@ -69,6 +77,9 @@ enum Command {
     List(list::List),
     Stat(stat::Stat),
     Show(show::Show),
+    Messages(messages::Messages),
+    Search(search::Search),
+    Stats(stats::Stats),
     Export(export::Export),
     Import(import::Import),
     Copy(copy::Copy),
@@ -109,6 +120,9 @@ impl Command {
             Self::List(_) => "list",
             Self::Stat(_) => "stat",
             Self::Show(_) => "show",
+            Self::Messages(_) => "messages",
+            Self::Search(_) => "search",
+            Self::Stats(_) => "stats",
             Self::Export(_) => "export",
             Self::Import(_) => "import",
             Self::Copy(_) => "copy",
@@ -130,6 +144,9 @@ impl Cli {
             Command::List(list) => list.run(&place, screen),
             Command::Stat(stat) => stat.run(&place, screen),
             Command::Show(show) => show.run(&place, screen),
+            Command::Messages(messages) => messages.run(&place, screen),
+            Command::Search(search) => search.run(&place, screen),
+            Command::Stats(stats) => stats.run(&place, screen),
             Command::Export(export) => export.run(&place, screen),
             Command::Import(import) => import.run(&place, screen),
             Command::Copy(copy) => copy.run(&place, screen),

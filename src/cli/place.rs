@@ -125,6 +125,21 @@ impl Place {
         }
     }
 
+    /// Where the search index of the store is unless another place is named for it: beside a file, and in a folder of log
+    /// files under a name that is no project's.
+    pub(super) fn index(&self) -> PathBuf {
+        match self.kind() {
+            // One index for all links to a file.
+            Kind::Sqlite(store, _) => beside(&whole(store), ".index"),
+            Kind::Jsonl(root, _) => root.join(".sessions.index"),
+        }
+    }
+
+    /// Whether a path is the one of [`Place::index`].
+    pub(super) fn is_index(&self, path: &Path) -> bool {
+        whole(path) == whole(&self.index())
+    }
+
     /// Whether two places are of one store, or one would be a part of the other.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         // A file that lies in a folder of log files is no part of that.

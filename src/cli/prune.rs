@@ -4,9 +4,6 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
-use jiff::{Span, SpanRelativeTo, Timestamp};
 
 use super::failure::Failure;
 use super::list::{counted, size};
@@ -37,7 +34,7 @@ Examples:
   sessions prune --older-than 52w --now 2026-01-31 --compact")]
 pub(super) struct Prune {
     /// The age: 12h, 30d, 2w, "1w 12h"
-    #[arg(long, value_name = "AGE", value_parser = age)]
+    #[arg(long, value_name = "AGE", value_parser = time::age)]
     older_than: Duration,
     /// Keep so many sessions whatever their age, the most recently active first
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -46,7 +43,7 @@ pub(super) struct Prune {
     #[arg(long)]
     dry_run: bool,
     /// The present, as you have checked it: 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = time::moment)]
     now: Option<i64>,
     #[command(flatten)]
     room: Room,
@@ -103,48 +100,4 @@ fn tell(snapshot: &Snapshot, kept: Kept) {
         Kept::Failed(error) => return Failure::Store(error).tell(),
     };
     note(&format!("kept: {}: {}", visible(snapshot.id.as_str()), visible(&why)));
-}
-
-fn age(text: &str) -> Result<Duration, String> {
-    let span: Span = text.parse().map_err(|_| "an age is written as 12h, 30d or 2w".to_owned())?;
-    // A month has no length of its own.
-    let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
-    let age = age.map_err(|_| "an age is given in weeks, days and shorter units".to_owned())?;
-    Duration::try_from(age).map_err(|_| "an age is not negative".to_owned())
-}
-
-/// Milliseconds since 1970 of a time, which is the user's own where no zone is given.
-fn moment(text: &str) -> Result<i64, String> {
-    if let Ok(moment) = text.parse::<Timestamp>() {
-        return Ok(moment.as_millisecond());
-    }
-    let local: DateTime = text.parse().map_err(|_| "a time is written as 2026-01-31T12:00:00Z")?;
-    let zoned = local.to_zoned_datetime(TimeZone::system()).map_err(|e| e.to_string())?;
-    Ok(zoned.timestamp().as_millisecond())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_is_given_in_units_of_a_fixed_length() {
-        for (text, hours) in [("12h", 12), ("30d", 720), ("2w", 336), ("1w 12h", 180), ("0s", 0), ("90 days", 2160)] {
-            assert_eq!(age(text), Ok(Duration::from_secs(hours * 3600)), "{text}");
-        }
-        for refused in ["", "30", "1mo", "1y", "-1d", "1d ago", "x"] {
-            age(refused).expect_err(refused);
-        }
-    }
-
-    #[test]
-    fn a_time_is_given_with_its_zone_or_as_one_of_here() {
-        assert_eq!(moment("2023-11-14T22:13:20Z"), Ok(1_700_000_000_000));
-        assert_eq!(moment("2023-11-15T00:13:20+02:00"), Ok(1_700_000_000_000));
-        let day = moment("2023-11-14").unwrap();
-        assert_eq!(moment("2023-11-14T06:00"), Ok(day + 6 * 3_600_000));
-        for refused in ["", "yesterday", "2023-13-01", "30d"] {
-            moment(refused).expect_err(refused);
-        }
-    }
 }

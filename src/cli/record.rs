@@ -6,10 +6,12 @@ use serde::Serialize;
 
 use super::screen::Screen;
 use crate::log::Origin;
+use crate::query::index::SessionFacts;
 use crate::seam::{Holder, SessionState, Snapshot, WriteFailure};
 
-/// One session as one JSON object: every key is always there, `null` where nothing is known, except `state`, which is
-/// there only where the session cannot be interpreted, and `tornTail` and `lastFailure`, only where there is one.
+/// One session as one JSON object: every key is always there, `null` where nothing is known, except those of the search index,
+/// which are there where it knows the session as it is, `state`, which is there only where the session cannot be interpreted,
+/// and `tornTail` and `lastFailure`, only where there is one.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record<'a> {
@@ -28,12 +30,27 @@ pub(super) struct Record<'a> {
     revision: &'a str,
     written_at: Option<i64>,
     owner: Option<Owner<'a>>,
+    #[serde(flatten)]
+    known: Option<Known<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     torn_tail: Option<Torn>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_failure: Option<Failed<'a>>,
+}
+
+/// What the search index knows of a session; what happened in what it inherited is counted in its parent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Known<'a> {
+    title: Option<&'a str>,
+    turns: u64,
+    tool_calls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    interrupted: bool,
+    blank: bool,
 }
 
 #[derive(Serialize)]
@@ -58,7 +75,7 @@ struct Owner<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn of(snapshot: &'a Snapshot) -> Self {
+    pub(super) fn of(snapshot: &'a Snapshot, known: Option<&'a SessionFacts>) -> Self {
         let header = snapshot.header.as_ref();
         Self {
             id: snapshot.id.as_str(),
@@ -76,6 +93,7 @@ impl<'a> Record<'a> {
             revision: snapshot.revision.as_str(),
             written_at: snapshot.written_at,
             owner: snapshot.owner.as_ref().map(Owner::of),
+            known: known.map(Known::of),
             state: unreadable(snapshot),
             torn_tail: snapshot.torn_tail.map(|t| Torn { seq: t.seq, bytes: t.bytes }),
             last_failure: snapshot.last_failure.as_ref().map(Failed::of),
@@ -84,6 +102,20 @@ impl<'a> Record<'a> {
 
     pub(super) fn print(&self, screen: &mut Screen) -> io::Result<()> {
         print_line(screen, self)
+    }
+}
+
+impl<'a> Known<'a> {
+    fn of(facts: &'a SessionFacts) -> Self {
+        Self {
+            title: facts.title.as_deref(),
+            turns: facts.own.turns,
+            tool_calls: facts.own.tool_calls,
+            input_tokens: facts.own.input_tokens,
+            output_tokens: facts.own.output_tokens,
+            interrupted: facts.is_interrupted,
+            blank: facts.is_blank,
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use clap::Args;
 use textwrap::core::display_width;
 
 use super::failure::Failure;
+use super::follow::Follow;
 use super::list::{counted, descent};
 use super::place::Place;
 use super::screen::{BOLD, DIM, Screen, note, visible};
-use super::{summary, time};
+use super::{prose, summary, time};
 use crate::export::warn_of_torn_tail;
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::paging::Pages;
@@ -18,10 +19,15 @@ use crate::seam::{Error, ErrorKind, OpenOptions, SessionPersistence, Snapshot};
 /// Show the events of one session
 #[derive(Args)]
 #[command(after_help = "\
+With --follow events are shown as they are written, by whatever process, until Ctrl-C, or until whoever
+reads the output goes away; the exit code is then 0. It is 1 when the session is removed, or another
+one stands under its id.
+
 Examples:
   sessions show fix-login-loop
-  sessions show fix-login-loop --type tool/call
-  sessions show fix-login-loop --from 10 --limit 5 --json")]
+  sessions show fix-login-loop --type tool/call --type tool/result
+  sessions show fix-login-loop --from 10 --limit 5 --json
+  sessions show fix-login-loop --follow")]
 pub(super) struct Show {
     /// The session
     #[arg(value_name = "ID")]
@@ -35,9 +41,12 @@ pub(super) struct Show {
     /// The lines of the events as `export` writes them
     #[arg(long)]
     json: bool,
-    /// Only events of this type, as in tool/call
+    /// Only events of this type, as in tool/call; may be repeated
     #[arg(long = "type", value_name = "T")]
-    event_type: Option<String>,
+    types: Vec<String>,
+    /// Go on with what is written from now on, up to the N events of --limit
+    #[arg(long)]
+    follow: bool,
 }
 
 impl Show {
@@ -49,38 +58,61 @@ impl Show {
         let snapshot = store.stat(&self.session)?;
         let snapshot = snapshot.ok_or_else(|| Error::NotFound { session: self.session.clone() })?;
 
-        warn_of_torn_tail(&snapshot);
-        let mut block = Block::new(screen);
+        // What another process is just writing looks like a torn tail.
+        if !self.follow {
+            warn_of_torn_tail(&snapshot);
+        }
+        let left = self.limit.unwrap_or(u64::MAX);
+        let mut shown = Shown { json: self.json, types: self.types, left, block: Block::new(screen) };
         if !self.json {
-            block.title(screen, handle.header(), &snapshot)?;
+            shown.block.title(screen, handle.header(), &snapshot)?;
         }
-        let mut left = self.limit.unwrap_or(u64::MAX);
-        let is_asked_for_some = left > 0;
-        let mut is_empty = true;
-        let mut pages = Pages::new(&*handle, &snapshot, self.from);
-        if self.limit.is_some() && self.event_type.is_none() {
-            pages = pages.up_to(left);
-        }
-        while left > 0 {
-            let page = pages.next_page()?;
-            if page.is_empty() {
-                break;
+        if self.follow {
+            Follow::new(&*store, &*handle, snapshot, self.from)?.run(&mut shown, screen)?;
+        } else {
+            let mut pages = Pages::new(&*handle, &snapshot, self.from);
+            if self.limit.is_some() && shown.types.is_empty() {
+                pages = pages.up_to(left);
             }
-            let wanted = page.iter().filter(|e| self.event_type.as_deref().is_none_or(|t| t == e.event_type()));
-            for event in wanted.take(usize::try_from(left).unwrap_or(usize::MAX)) {
-                left -= 1;
-                is_empty = false;
-                if self.json {
-                    writeln!(screen, "{}", event.to_line())?;
-                } else {
-                    block.event(screen, event)?;
+            while shown.left > 0 {
+                let page = pages.next_page()?;
+                if page.is_empty() {
+                    break;
                 }
+                shown.show(&page, screen)?;
             }
-        }
-        if is_empty && is_asked_for_some {
-            note("no event matches");
+            if shown.left == left && left > 0 {
+                note("no event matches");
+            }
         }
         Ok(handle.close()?)
+    }
+}
+
+/// Which events are shown, and how.
+pub(super) struct Shown {
+    json: bool,
+    types: Vec<String>,
+    /// How many more are wanted.
+    pub(super) left: u64,
+    block: Block,
+}
+
+impl Shown {
+    /// Shows those of some events that are wanted.
+    pub(super) fn show(&mut self, events: &[SessionEvent], screen: &mut Screen) -> Result<(), Failure> {
+        let is_wanted = |event: &&SessionEvent| {
+            self.types.is_empty() || self.types.iter().any(|wanted| wanted == event.event_type())
+        };
+        for event in events.iter().filter(is_wanted).take(usize::try_from(self.left).unwrap_or(usize::MAX)) {
+            self.left -= 1;
+            if self.json {
+                writeln!(screen, "{}", event.to_line())?;
+            } else {
+                self.block.event(screen, event)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -150,12 +182,10 @@ impl Block {
 
     fn lines(&self, paragraphs: &[String]) -> Vec<String> {
         let mut lines = Vec::new();
-        // Much of it is JSON or code, where a hyphen is no place to break.
-        let options = textwrap::Options::new(self.width).word_splitter(textwrap::WordSplitter::NoHyphenation);
         for paragraph in paragraphs {
             for line in paragraph.lines() {
                 let safe = visible(&line.replace('\t', "    "));
-                lines.extend(textwrap::wrap(&safe, &options).into_iter().map(|l| l.into_owned()));
+                lines.extend(prose::wrapped(&safe, self.width));
             }
         }
         if lines.len() > LINES {

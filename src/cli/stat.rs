@@ -5,12 +5,14 @@ use std::io::Write as _;
 use clap::Args;
 
 use super::failure::Failure;
+use super::index::IndexPlace;
 use super::list::{counted, descent, size};
 use super::place::Place;
 use super::record::{Record, unreadable};
 use super::screen::{DIM, Screen, visible};
 use super::time;
 use crate::log::SessionId;
+use crate::query::index::{Counts, SessionFacts};
 use crate::seam::{Error, Holder, Snapshot, WriteFailure};
 
 /// Tell what is known of one session without reading its events
@@ -26,6 +28,8 @@ pub(super) struct Stat {
     /// One JSON object, with the fields of `list --json`
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    index: IndexPlace,
 }
 
 impl Stat {
@@ -33,10 +37,12 @@ impl Stat {
         let store = place.open()?;
         let snapshot = store.stat(&self.session)?;
         let snapshot = snapshot.ok_or(Error::NotFound { session: self.session })?;
+        let known = self.index.known(place, std::slice::from_ref(&snapshot))?;
+        let known = known.get(&snapshot.id);
         if self.json {
-            return Ok(Record::of(&snapshot).print(screen)?);
+            return Ok(Record::of(&snapshot, known).print(screen)?);
         }
-        let rows = rows(&snapshot);
+        let rows = rows(&snapshot, known);
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in rows {
             let name = screen.paint(DIM, &format!("{name:width$}"));
@@ -55,11 +61,12 @@ pub(super) fn holder(holder: &Holder) -> String {
     }
 }
 
-fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
+fn rows(snapshot: &Snapshot, known: Option<&SessionFacts>) -> Vec<(&'static str, String)> {
     let now = time::now();
     let when = |ms: i64| format!("{} ({})", time::full(ms), time::ago(ms, now));
     let mut rows = vec![("session", snapshot.id.to_string())];
     let mut row = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
+    row("title", known.and_then(|facts| facts.title.clone()));
     row("state", unreadable(snapshot));
     if let Some(header) = &snapshot.header {
         row("format", Some(header.version().to_string()));
@@ -71,6 +78,10 @@ fn rows(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
         row("agent preset", header.agent_preset().map(str::to_owned));
     }
     row("events", snapshot.event_count.map(|n| n.to_string()));
+    row("turns", known.map(|facts| facts.own.turns.to_string()));
+    row("tool calls", known.map(|facts| facts.own.tool_calls.to_string()));
+    let tokens = |own: &Counts| format!("{} in, {} out", own.input_tokens, own.output_tokens);
+    row("tokens", known.map(|facts| tokens(&facts.own)));
     row("size", snapshot.size_bytes.map(|n| format!("{} ({n} bytes)", size(n))));
     let torn = snapshot.torn_tail.map(|t| {
         format!(

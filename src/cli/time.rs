@@ -1,7 +1,10 @@
-//! Times for a person: where the user is, and how long ago.
+//! Times for a person: where the user is, and how long ago; and times as a person gives them.
 
+use std::time::Duration;
+
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ZonedDateTime};
+use jiff::{Span, SpanRelativeTo, Timestamp, ZonedDateTime};
 
 /// The present, in milliseconds since 1970.
 pub(super) fn now() -> i64 {
@@ -54,9 +57,105 @@ pub(super) fn ago(ms: i64, now: i64) -> String {
     }
 }
 
+/// An age as a person gives it.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    let span: Span = text.parse().map_err(|_| "an age is written as 12h, 30d or 2w".to_owned())?;
+    // A month has no length of its own.
+    let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
+    let age = age.map_err(|_| "an age is given in weeks, days and shorter units".to_owned())?;
+    Duration::try_from(age).map_err(|_| "an age is not negative".to_owned())
+}
+
+/// Milliseconds since 1970 of a time, which is the user's own where no zone is given.
+pub(super) fn moment(text: &str) -> Result<i64, String> {
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment.as_millisecond());
+    }
+    let local: DateTime = text.parse().map_err(|_| "a time is written as 2026-01-31T12:00:00Z")?;
+    let zoned = local.to_zoned_datetime(TimeZone::system()).map_err(|e| e.to_string())?;
+    Ok(zoned.timestamp().as_millisecond())
+}
+
+/// A time, or so many milliseconds before the present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    At(i64),
+    Ago(i64),
+}
+
+impl When {
+    /// Milliseconds since 1970, at a present.
+    pub(super) fn at(self, now: i64) -> i64 {
+        match self {
+            Self::At(ms) => ms,
+            Self::Ago(ms) => now.saturating_sub(ms),
+        }
+    }
+}
+
+/// The first moment of what a person means: a time, the start of a day, or so long ago.
+pub(super) fn since(text: &str) -> Result<When, String> {
+    moment(text).map(When::At).or_else(|_| past(text))
+}
+
+/// The last moment of what a person means: a time, the end of a day, or so long ago.
+pub(super) fn until(text: &str) -> Result<When, String> {
+    // Of more than a day its parser would drop the rest.
+    match text.parse::<Date>() {
+        Ok(day) if !text.contains([':', 'T', 't', ' ']) => {
+            let next = day.tomorrow().and_then(|next| next.to_zoned_datetime(TimeZone::system()));
+            next.map(|next| When::At(next.timestamp().as_millisecond() - 1)).map_err(|e| e.to_string())
+        }
+        _ => since(text),
+    }
+}
+
+fn past(text: &str) -> Result<When, String> {
+    let refused = || "a time is written as 2026-01-31, 2026-01-31T12:00:00Z, or 7d or 12h for so long ago".to_owned();
+    let age = age(text).map_err(|_| refused())?;
+    i64::try_from(age.as_millis()).map(When::Ago).map_err(|_| refused())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_is_given_in_units_of_a_fixed_length() {
+        for (text, hours) in [("12h", 12), ("30d", 720), ("2w", 336), ("1w 12h", 180), ("0s", 0), ("90 days", 2160)] {
+            assert_eq!(age(text), Ok(Duration::from_secs(hours * 3600)), "{text}");
+        }
+        for refused in ["", "30", "1mo", "1y", "-1d", "1d ago", "x"] {
+            age(refused).expect_err(refused);
+        }
+    }
+
+    #[test]
+    fn a_time_is_given_with_its_zone_or_as_one_of_here() {
+        assert_eq!(moment("2023-11-14T22:13:20Z"), Ok(1_700_000_000_000));
+        assert_eq!(moment("2023-11-15T00:13:20+02:00"), Ok(1_700_000_000_000));
+        let day = moment("2023-11-14").unwrap();
+        assert_eq!(moment("2023-11-14T06:00"), Ok(day + 6 * 3_600_000));
+        for refused in ["", "yesterday", "2023-13-01", "30d"] {
+            moment(refused).expect_err(refused);
+        }
+    }
+
+    #[test]
+    fn a_day_is_meant_as_a_whole_and_a_span_reaches_back() {
+        let day = moment("2023-11-14").unwrap();
+        assert_eq!(since("2023-11-14"), Ok(When::At(day)));
+        assert_eq!(until("2023-11-14"), moment("2023-11-15").map(|next| When::At(next - 1)));
+        assert_eq!(until("2023-11-14T22:13:20Z"), Ok(When::At(1_700_000_000_000)));
+        assert_eq!(until("2023-11-14 06:00"), Ok(When::At(day + 6 * 3_600_000)));
+        for parse in [since, until] {
+            assert_eq!(parse("7d"), Ok(When::Ago(7 * 86_400_000)));
+            for refused in ["", "7", "-7d", "1mo", "soon", "2023-11-31"] {
+                parse(refused).expect_err(refused);
+            }
+        }
+        assert_eq!((When::Ago(3).at(10), When::Ago(i64::MAX).at(i64::MIN)), (7, i64::MIN));
+    }
 
     #[test]
     fn the_past_is_told_in_the_unit_that_fits() {

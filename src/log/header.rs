@@ -49,7 +49,7 @@ struct Fields {
 }
 
 /// Who started a session, where it was not a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Origin {
     /// Another session delegated to this one.

@@ -9,6 +9,7 @@ mod fault;
 mod handle;
 mod holder;
 mod list;
+mod list_filter;
 mod persistence;
 mod snapshot;
 
@@ -22,5 +23,6 @@ pub use handle::{Access, SeqRange, SessionHandle};
 pub use holder::Holder;
 pub(crate) use holder::now;
 pub use list::{Cursor, ListOrder, ListQuery, Page, Position};
+pub use list_filter::ListFilter;
 pub use persistence::{CreateOptions, OpenOptions, Removal, SessionPersistence};
-pub use snapshot::{Revision, SessionState, Snapshot, TornTail, WriteFailure};
+pub use snapshot::{Revision, SessionState, Snapshot, StateKind, TornTail, WriteFailure};

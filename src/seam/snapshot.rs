@@ -25,7 +25,7 @@ pub struct Snapshot {
     /// The time of the last stored event, in milliseconds since 1970 as its producer gave it.
     pub last_time: Option<i64>,
     /// The place of the session in the order of activity: a number of the store that grows with every write, so that a
-    /// clock that was wrong once cannot pin a session on top.
+    /// clock that was wrong once cannot pin a session on top. Below [`Snapshot::PENDING_ACTIVITY`] where it is stored.
     pub activity: u64,
     /// When it was last written, in milliseconds since 1970 by the clock of its writer, where the store knows. No event
     /// says so: the times of events are their producer's.
@@ -78,6 +78,9 @@ impl TornTail {
 }
 
 impl Snapshot {
+    /// The activities of sessions that are created and not stored yet start here: they stand before all stored ones.
+    pub const PENDING_ACTIVITY: u64 = 1 << 63;
+
     /// What is known of a session that can be read, without counts. The state follows from the header's version.
     pub fn new(header: SessionHeader, revision: Revision, vocabulary: &Vocabulary) -> Self {
         Self {
@@ -140,7 +143,34 @@ pub enum SessionState {
     },
 }
 
+/// Which [`SessionState`] it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum StateKind {
+    /// It can be opened for interpretation.
+    Readable,
+    /// It was created here and has nothing stored yet.
+    Pending,
+    /// Its format is newer than the reader's.
+    NewerFormat,
+    /// Its format is older than the reader's.
+    OlderFormat,
+    /// Its header is not what was stored.
+    Damaged,
+}
+
 impl SessionState {
+    /// Which state it is, without its particulars.
+    pub fn kind(&self) -> StateKind {
+        match self {
+            Self::Readable => StateKind::Readable,
+            Self::Pending => StateKind::Pending,
+            Self::NewerFormat { .. } => StateKind::NewerFormat,
+            Self::OlderFormat { .. } => StateKind::OlderFormat,
+            Self::Damaged { .. } => StateKind::Damaged,
+        }
+    }
+
     fn of_version(version: u32, vocabulary: &Vocabulary) -> Self {
         match version.cmp(&vocabulary.version()) {
             std::cmp::Ordering::Less => Self::OlderFormat { version },

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use session_persistence::payload::EndSeed;
 use session_persistence::{
-    CreateOptions, Cursor, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page, Position,
-    RepairTexts, Result, Revision, Seq, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence,
-    SessionState, Snapshot, interrupted_turn_closers,
+    CreateOptions, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page, RepairTexts,
+    Result, Revision, Seq, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence, SessionState,
+    Snapshot, interrupted_turn_closers,
 };
 
 use crate::fault::Fault;
@@ -265,10 +265,7 @@ impl SessionPersistence for BrokenStore {
             }
             Fault::RepeatsAtPages if query.cursor.is_some() => items.extend(lock(&self.0.last_listed).clone()),
             Fault::SkipsAtPages if query.cursor.is_some() => drop(items.drain(..items.len().min(1))),
-            Fault::NeverEnds if next.is_none() => {
-                let last = SessionId::new("last").map(|id| Position { key: 0, id });
-                next = last.ok().map(|last| Cursor::behind(query.order, &last));
-            }
+            Fault::NeverEnds if next.is_none() => next.clone_from(&query.cursor),
             Fault::OnePage => next = None,
             _ => {}
         }

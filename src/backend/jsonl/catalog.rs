@@ -6,15 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::super::runtime::Listed;
+use super::super::runtime::{Listed, Wanted};
 use super::disk::{Identity, Stat};
 use super::failure::{Context, Damage};
 use super::files::{Files, LATEST};
 use super::frames::Unpacker;
 use super::glance::{Glance, Tail, look};
 use super::layout::{Found, Place, one_of};
-use crate::log::{SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Error, ListOrder, Position, Result, Revision, Snapshot, TornTail};
+use crate::log::{SessionId, Vocabulary};
+use crate::seam::{Error, ListFilter, ListOrder, Result, Revision, Snapshot, TornTail};
 
 impl Files {
     pub(super) fn snapshot_of(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
@@ -44,70 +44,94 @@ impl Files {
         }
     }
 
-    pub(super) fn page(
-        &self,
-        order: ListOrder,
-        after: Option<&Position>,
-        limit: Option<usize>,
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Listed>> {
+    /// The sessions that are wanted. What is looked at of a session grows from its name over what is known of its file to
+    /// its header, and is no more than the order and the filter ask for.
+    pub(super) fn page(&self, wanted: &Wanted<'_>) -> Result<Vec<Listed>> {
         let context = Context::store(self.layout.root());
         let mut by_id: HashMap<SessionId, Vec<Found>> = HashMap::new();
-        for (id, found) in self.layout.all().map_err(|e| context.reading(self.layout.root(), e))? {
+        for (id, found) in self.named(wanted.filter).map_err(|e| context.reading(self.layout.root(), e))? {
             by_id.entry(id).or_default().push(found);
         }
         for (id, found) in by_id.iter_mut().filter(|(_, found)| found.len() > 1) {
             *found = self.find_places(id).map_err(|e| context.session(id).reading(self.layout.root(), e))?;
         }
-        let mut unpacker = self.unpacker()?;
-        let mut listed: Vec<(Listed, Found)> = Vec::new();
-        let behind = |key: u64, id: &SessionId| after.is_none_or(|a| a.is_before(key, id));
         let found = by_id.into_iter().filter_map(|(id, found)| Some((id, one_of(found)?)));
-        match order {
-            ListOrder::Created => {
-                for (id, found) in found {
-                    let Some(snapshot) = self.snapshot_at(&id, &found, vocabulary, &mut unpacker)? else { continue };
-                    let key = snapshot.header.as_ref().map_or(0, SessionHeader::created_at);
-                    if behind(key, &id) {
-                        listed.push((Listed { key, snapshot }, found));
-                    }
-                }
-                listed.sort_by(|(a, _), (b, _)| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
-                listed.truncate(limit.unwrap_or(usize::MAX));
-            }
-            // Only the files on the page are opened.
-            ListOrder::Activity => {
-                let mut places = Vec::new();
-                for (id, found) in found {
-                    let path = match &found {
-                        Found::One(place) => place.log(),
-                        Found::Unclear { folder, .. } => folder.to_path_buf(),
-                    };
-                    match self.disk.stat(&path) {
-                        Ok(stat) => places.push((stat.modified.min(LATEST), id, found)),
-                        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                        Err(e) => return Err(context.session(&id).reading(&path, e)),
-                    }
-                }
-                places.retain(|(key, id, _)| behind(*key, id));
-                places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-                for (key, id, found) in places {
-                    if limit.is_some_and(|limit| listed.len() >= limit) {
-                        break;
-                    }
-                    // Where the session is written meanwhile it stands where it stood: a page is not to end early.
-                    if let Some(snapshot) = self.snapshot_at(&id, &found, vocabulary, &mut unpacker)? {
-                        listed.push((Listed { key, snapshot }, found));
-                    }
-                }
+        match wanted.order {
+            ListOrder::Created => self.page_by_creation(found, wanted),
+            ListOrder::Activity => self.page_by_activity(found, wanted),
+        }
+    }
+
+    /// Every header has to be known.
+    fn page_by_creation(
+        &self,
+        found: impl Iterator<Item = (SessionId, Found)>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Listed>> {
+        let mut unpacker = self.unpacker()?;
+        let mut behind = Vec::new();
+        for (id, found) in found {
+            let Some(snapshot) = self.snapshot_at(&id, &found, wanted.vocabulary, &mut unpacker)? else { continue };
+            let key = wanted.order.key(&snapshot);
+            if wanted.is_behind(key, &id) {
+                behind.push((Listed { key, snapshot }, found));
             }
         }
-        // Only of those on the page.
-        let with_owner = |(mut listed, found): (Listed, Found)| {
-            listed.snapshot.owner = self.owner(found.folder());
-            listed
-        };
-        Ok(listed.into_iter().map(with_owner).collect())
+        behind.sort_by(|(a, _), (b, _)| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
+        let told = behind.into_iter().map(|(listed, found)| (listed.key, self.with_owner(listed.snapshot, &found)));
+        let listed = told.filter_map(|(key, told)| Some(Listed { key, snapshot: wanted.let_through(told)? }));
+        Ok(listed.take(wanted.most()).collect())
+    }
+
+    /// Only the files on the page are opened, and those before them that the filter does not let through.
+    fn page_by_activity(
+        &self,
+        found: impl Iterator<Item = (SessionId, Found)>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Listed>> {
+        let context = Context::store(self.layout.root());
+        let mut places = Vec::new();
+        for (id, found) in found {
+            let path = match &found {
+                Found::One(place) => place.log(),
+                Found::Unclear { folder, .. } => folder.to_path_buf(),
+            };
+            match self.disk.stat(&path) {
+                Ok(stat) => places.push((stat.modified.min(LATEST), id, found)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(context.session(&id).reading(&path, e)),
+            }
+        }
+        places.retain(|(key, id, _)| wanted.is_behind(*key, id));
+        places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let mut unpacker = self.unpacker()?;
+        let mut listed = Vec::new();
+        for (key, id, found) in places {
+            if listed.len() >= wanted.most() {
+                break;
+            }
+            // Where the session is written meanwhile it stands where it stood: a page is not to end early.
+            if let Some(told) = self.snapshot_at(&id, &found, wanted.vocabulary, &mut unpacker)?
+                && let Some(snapshot) = wanted.let_through(self.with_owner(told, &found))
+            {
+                listed.push(Listed { key, snapshot });
+            }
+        }
+        Ok(listed)
+    }
+
+    /// The sessions by the names of their folders: all, or those that a filter asks for by their ids.
+    fn named(&self, filter: &ListFilter) -> io::Result<Vec<(SessionId, Found)>> {
+        let Some(ids) = filter.ids() else { return self.layout.all() };
+        let mut named = Vec::new();
+        for id in ids {
+            named.extend(self.find_places(id)?.into_iter().map(|found| (id.clone(), found)));
+        }
+        Ok(named)
+    }
+
+    fn with_owner(&self, told: Snapshot, found: &Found) -> Snapshot {
+        Snapshot { owner: self.owner(found.folder()), ..told }
     }
 
     /// What is known of the session at a place; nothing when it is gone meanwhile.

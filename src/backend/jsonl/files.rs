@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::runtime::{Listed, Slice, Storage, Stored};
+use super::super::runtime::{Listed, Slice, Storage, Stored, Wanted};
 use super::JsonlOptions;
 use super::cursor::Cursors;
 use super::disk::{Disk, DiskFile, Identity, Stat, now};
@@ -22,9 +22,7 @@ use super::scan::scan;
 use super::stored_log::Log;
 use super::unsynced::Unsynced;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{
-    Durability, Error, Fault, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot, checks,
-};
+use crate::seam::{Durability, Error, Fault, Removal, Result, Revision, SeqRange, Snapshot, checks};
 
 /// Activities above this are those of sessions that are not stored yet.
 pub(super) const LATEST: u64 = (1 << 63) - 1;
@@ -289,14 +287,15 @@ impl Storage for Files {
         self.snapshot_of(id, vocabulary)
     }
 
-    fn list(
-        &self,
-        order: ListOrder,
-        after: Option<&Position>,
-        limit: Option<usize>,
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Listed>> {
-        self.page(order, after, limit, vocabulary)
+    fn identity(&self) -> Result<String> {
+        let root = self.layout.root();
+        let found = self.disk.stat(root).map_err(|e| Context::store(root).reading(root, e))?;
+        let Identity { device, number } = found.identity;
+        Ok(format!("files:{device:x}:{number:x}"))
+    }
+
+    fn list(&self, wanted: &Wanted<'_>) -> Result<Vec<Listed>> {
+        self.page(wanted)
     }
 
     fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {

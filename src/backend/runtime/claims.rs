@@ -38,15 +38,12 @@ pub(super) struct Pending<K> {
 }
 
 impl<K> Pending<K> {
-    /// Stored activities are below this: a session that was just created stands before all of them.
-    const ACTIVITY: u64 = 1 << 63;
-
     pub(super) fn snapshot(&self, vocabulary: &Vocabulary) -> Snapshot {
         let revision = Revision::new(format!("pending:{}:{}", std::process::id(), self.number));
         let mut snapshot = Snapshot::new(self.header.clone(), revision, vocabulary);
         snapshot.state = SessionState::Pending;
         snapshot.event_count = Some(0);
-        snapshot.activity = Self::ACTIVITY + self.number;
+        snapshot.activity = Snapshot::PENDING_ACTIVITY + self.number;
         snapshot
     }
 }
@@ -123,13 +120,17 @@ impl<S: Storage> Table<S> {
         self.by_id.get(id).map(|c| c.holder.clone())
     }
 
-    /// A snapshot with what this store knows of its session's writer; the storage may know of one elsewhere.
-    pub(super) fn with_owner(&self, mut snapshot: Snapshot) -> Snapshot {
+    /// Tells what this store knows of the writer of a session; the storage may know of one elsewhere.
+    pub(super) fn add_writer(&self, snapshot: &mut Snapshot) {
         if let Some(claim) = self.by_id.get(&snapshot.id) {
             snapshot.owner = Some(claim.holder.clone());
             snapshot.last_failure = claim.core.upgrade().and_then(|core| core.failure());
         }
-        snapshot
+    }
+
+    /// Who has which session.
+    pub(super) fn holders(&self) -> HashMap<SessionId, Holder> {
+        self.by_id.iter().map(|(id, claim)| (id.clone(), claim.holder.clone())).collect()
     }
 
     /// The open write handles, in the order in which they were opened.

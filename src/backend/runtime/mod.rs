@@ -25,5 +25,5 @@ pub(crate) use process::Process;
 pub(crate) use record::MAX_RECORD;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
 pub(crate) use record::write_record;
-pub(crate) use storage::{Listed, Slice, Storage, Stored};
+pub(crate) use storage::{Listed, Slice, Storage, Stored, Wanted};
 pub(crate) use store::{Runtime, store_over_runtime};

@@ -1,7 +1,9 @@
 //! [`Storage`]: what a backend supplies.
 
+use std::collections::HashMap;
+
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Fault, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot};
+use crate::seam::{Fault, Holder, ListFilter, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot};
 
 /// Stored sessions, without handles and without owners. Each call is one transaction: it happens whole or not at all.
 pub(crate) trait Storage: Send + Sync + 'static {
@@ -41,14 +43,11 @@ pub(crate) trait Storage: Send + Sync + 'static {
     /// What is known of a stored session.
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>>;
 
-    /// The stored sessions behind a place, in order, at most `limit` of them.
-    fn list(
-        &self,
-        order: ListOrder,
-        after: Option<&Position>,
-        limit: Option<usize>,
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Listed>>;
+    /// What no other store is called: a cursor of another one leads nowhere.
+    fn identity(&self) -> Result<String>;
+
+    /// The stored sessions that are wanted, in order.
+    fn list(&self, wanted: &Wanted<'_>) -> Result<Vec<Listed>>;
 
     /// Removes a stored session with all that belongs to it, only at a revision where one is given, which is looked at where
     /// nobody can write it any more. `AlreadyOwned` while another store writes it.
@@ -81,6 +80,39 @@ pub(crate) struct Slice {
     pub(crate) events: Vec<SessionEvent>,
     /// The length of the whole log.
     pub(crate) count: u64,
+}
+
+/// Which stored sessions are listed.
+pub(crate) struct Wanted<'a> {
+    pub(crate) filter: &'a ListFilter,
+    pub(crate) order: ListOrder,
+    /// Only those behind this place.
+    pub(crate) after: Option<Position>,
+    /// At most so many.
+    pub(crate) limit: Option<usize>,
+    pub(crate) vocabulary: &'a Vocabulary,
+    /// The sessions that this store has a writer of, where the filter asks for one: the storage may know of others.
+    pub(crate) claimed: HashMap<SessionId, Holder>,
+}
+
+impl Wanted<'_> {
+    /// Whether a session with a key stands behind the place.
+    pub(crate) fn is_behind(&self, key: u64, id: &SessionId) -> bool {
+        self.after.as_ref().is_none_or(|after| after.is_before(key, id))
+    }
+
+    /// The session, with its writer where one is asked for, when the filter lets it through.
+    pub(crate) fn let_through(&self, mut session: Snapshot) -> Option<Snapshot> {
+        if let Some(holder) = self.claimed.get(&session.id) {
+            session.owner = Some(holder.clone());
+        }
+        self.filter.matches(&session).then_some(session)
+    }
+
+    /// As many as are wanted at most.
+    pub(crate) fn most(&self) -> usize {
+        self.limit.unwrap_or(usize::MAX)
+    }
 }
 
 /// A session in a list, with its key in the list's order.

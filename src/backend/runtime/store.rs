@@ -1,16 +1,17 @@
 //! [`Runtime`]: a store of sessions over a backend's storage.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::claims::Claims;
 use super::handle::{Core, Handle, Place, State};
 use super::process::Process;
-use super::{Listed, Storage, Stored};
+use super::{Listed, Storage, Stored, Wanted};
 use crate::log::{SessionHeader, SessionId, Vocabulary};
 use crate::seam::{
-    Access, CreateOptions, Cursor, Error, ListOrder, ListQuery, OpenOptions, Page, Position, Removal, Result, Revision,
-    SessionHandle, Snapshot, checks,
+    Access, CreateOptions, Error, ListQuery, OpenOptions, Page, Removal, Result, Revision, SessionHandle, Snapshot,
+    checks,
 };
 
 /// A store of sessions over a backend's storage.
@@ -137,36 +138,40 @@ impl<S: Storage> Runtime<S> {
             Some(pending) => Some(pending),
             None => self.shared.storage.stat(id, vocabulary)?,
         };
-        Ok(snapshot.map(|s| self.shared.claims.lock().with_owner(s)))
+        Ok(snapshot.map(|mut told| {
+            self.shared.claims.lock().add_writer(&mut told);
+            told
+        }))
     }
 
     pub(crate) fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
         self.shared.process.check(None)?;
-        let after = query.position()?;
+        let identity = self.shared.storage.identity()?;
+        let after = query.position(&identity)?;
         let vocabulary = &self.shared.vocabulary;
         let pending: Vec<_> = self.shared.claims.lock().all_pending().map(|p| p.snapshot(vocabulary)).collect();
         // One more than the page holds tells whether another page follows.
-        let wanted = query.limit.map(|n| n.saturating_add(1));
-        let mut listed = self.shared.storage.list(query.order, after.as_ref(), wanted, vocabulary)?;
-        for snapshot in pending {
-            let created = snapshot.header.as_ref().map_or(0, SessionHeader::created_at);
-            let key = if query.order == ListOrder::Created { created } else { snapshot.activity };
-            let behind = after.as_ref().is_none_or(|a| a.is_before(key, &snapshot.id));
-            // It may have been stored since the claims were looked at.
-            if behind && listed.iter().all(|l| l.snapshot.id != snapshot.id) {
-                listed.push(Listed { key, snapshot });
+        let limit = query.limit.map(|n| n.saturating_add(1));
+        let asks_for_owner = query.filter.is_owned().is_some();
+        let claimed = if asks_for_owner { self.shared.claims.lock().holders() } else { HashMap::new() };
+        let wanted = Wanted { filter: &query.filter, order: query.order, after, limit, vocabulary, claimed };
+        let mut listed = self.shared.storage.list(&wanted)?;
+        // One of them may have been stored since the claims were looked at.
+        let stored: HashSet<_> = listed.iter().map(|listed| listed.snapshot.id.clone()).collect();
+        let pending = pending.into_iter().filter(|snapshot| !stored.contains(&snapshot.id));
+        let pending = pending.filter_map(|snapshot| wanted.let_through(snapshot));
+        listed.extend(pending.map(|snapshot| Listed { key: query.order.key(&snapshot), snapshot }));
+        let mut page = query.page_of_keyed(&identity, listed.into_iter().map(|l| (l.key, l.snapshot)))?;
+        let claims = self.shared.claims.lock();
+        for snapshot in &mut page.items {
+            // What let it through is what is told.
+            let owner = snapshot.owner.clone();
+            claims.add_writer(snapshot);
+            if asks_for_owner {
+                snapshot.owner = owner;
             }
         }
-        listed.sort_by(|a, b| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
-        let mut next = None;
-        if let Some(limit) = query.limit.filter(|n| listed.len() > *n) {
-            listed.truncate(limit);
-            next =
-                listed.last().map(|l| Cursor::behind(query.order, &Position { key: l.key, id: l.snapshot.id.clone() }));
-        }
-        let claims = self.shared.claims.lock();
-        let items = listed.into_iter().map(|l| claims.with_owner(l.snapshot));
-        Ok(Page::new(items.collect(), next))
+        Ok(page)
     }
 
     pub(crate) fn flush(&self) -> Result<()> {

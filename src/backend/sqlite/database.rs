@@ -1,12 +1,13 @@
 //! [`Database`]: many readers and one writer, as what the shared runtime asks of a backend.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::runtime::{Listed, Slice, Storage, Stored};
+use super::super::runtime::{Listed, Slice, Storage, Stored, Wanted};
 use super::change::{Change, Done};
 use super::commits::Commits;
 use super::connections::{Connections, Reading};
@@ -17,7 +18,7 @@ use super::reader::{self, Numbered};
 use super::row::{self, SessionKey};
 use super::writer::Writer;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Fault, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot};
+use crate::seam::{Durability, Fault, Removal, Result, Revision, SeqRange, Snapshot};
 
 /// One database: many readers, one writer.
 pub(super) struct Database {
@@ -31,6 +32,8 @@ pub(super) struct Database {
     pub(super) durability: Durability,
     pub(super) busy_timeout: Duration,
     pub(super) max_event_bytes: usize,
+    /// The identity of the store, once it was asked for.
+    pub(super) store_id: OnceLock<String>,
 }
 
 impl Database {
@@ -188,22 +191,34 @@ impl Storage for Database {
         told.map(|told| self.with_owner(told, &context)).transpose()
     }
 
-    fn list(
-        &self,
-        order: ListOrder,
-        after: Option<&Position>,
-        limit: Option<usize>,
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Listed>> {
+    fn identity(&self) -> Result<String> {
+        if let Some(known) = self.store_id.get() {
+            return Ok(known.clone());
+        }
         let context = self.context();
-        let listed = self.read(&context, |view| reader::list(view, order, after, limit, vocabulary, &context))?;
-        let locked = self.locks.numbers().map_err(|e| context.io("looking at the locks of", e))?;
-        let with_owner = |(key, told): (u64, Numbered)| {
-            let is_locked = locked.contains(&told.number);
-            let snapshot = if is_locked { self.with_owner(told, &context)? } else { told.snapshot };
-            Ok(Listed { key, snapshot })
+        let found = self.read(&context, |view| reader::store_id(view, &context))?;
+        Ok(self.store_id.get_or_init(|| found).clone())
+    }
+
+    fn list(&self, wanted: &Wanted<'_>) -> Result<Vec<Listed>> {
+        let context = self.context();
+        let locked = || self.locks.numbers().map_err(|e| context.io("looking at the locks of", e));
+        let with_owner = |told: Numbered, locked: &HashSet<i64>| {
+            if locked.contains(&told.number) { self.with_owner(told, &context) } else { Ok(told.snapshot) }
         };
-        listed.into_iter().map(with_owner).collect()
+        if wanted.filter.is_owned().is_some() {
+            let locked = locked()?;
+            let listed = self.read(&context, |view| {
+                reader::list(view, wanted, &context, |told| Ok(wanted.let_through(with_owner(told, &locked)?)))
+            })?;
+            return Ok(listed.into_iter().map(|(key, snapshot)| Listed { key, snapshot }).collect());
+        }
+        let listed = self.read(&context, |view| {
+            let let_through = |told: Numbered| Ok(wanted.filter.matches(&told.snapshot).then_some(told));
+            reader::list(view, wanted, &context, let_through)
+        })?;
+        let locked = locked()?;
+        listed.into_iter().map(|(key, told)| Ok(Listed { key, snapshot: with_owner(told, &locked)? })).collect()
     }
 
     fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {

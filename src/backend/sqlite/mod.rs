@@ -35,7 +35,7 @@ mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use self::commits::Commits;
 use self::connection::Readers;
@@ -169,6 +169,7 @@ impl SqliteStore {
             durability: options.durability,
             busy_timeout: options.busy_timeout,
             max_event_bytes: options.max_event_bytes.min(SqliteOptions::MAX_EVENT_BYTES),
+            store_id: OnceLock::new(),
         };
         Ok(Self { runtime: Runtime::new(database, options.vocabulary) })
     }
@@ -199,6 +200,7 @@ impl SqliteStore {
             durability: options.durability,
             busy_timeout: options.busy_timeout,
             max_event_bytes: options.max_event_bytes.min(SqliteOptions::MAX_EVENT_BYTES),
+            store_id: OnceLock::new(),
         };
         Ok(Self { runtime: Runtime::new(database, options.vocabulary) })
     }

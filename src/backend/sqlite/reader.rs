@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::super::runtime::{Slice, Stored};
+use super::super::runtime::{Slice, Stored, Wanted};
 use super::failure::{Context, corruption};
 use super::row::{self, SessionKey};
 use super::session_row::{STORE_ID, SessionRow, session_query, type_checksum};
 use crate::log::{Seq, SessionId, Vocabulary};
-use crate::seam::{Error, ListOrder, Position, Result, Revision, SeqRange, Snapshot, checks};
+use crate::seam::{Error, ListOrder, Result, Revision, SeqRange, Snapshot, checks};
 
 const BY_ID: &str = session_query!("WHERE id = ?1");
 
@@ -17,12 +17,12 @@ const BY_NUMBER: &str = session_query!("WHERE number = ?1");
 
 const TYPES: &str = "SELECT type, first_seq FROM session_types WHERE session = ?1";
 
-const BY_ACTIVITY: &str = session_query!("WHERE activity < ?1 ORDER BY activity DESC LIMIT ?2");
+const BY_ACTIVITY: &str = session_query!("WHERE activity <= ?1 ORDER BY activity DESC");
 
 /// Behind a place in the order of creation come first the rest of its tie, then everything older: two ranges of one index.
-const CREATED_TOGETHER: &str = session_query!("WHERE created_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+const CREATED_TOGETHER: &str = session_query!("WHERE created_at = ?1 AND id > ?2 ORDER BY id");
 
-const CREATED_BEFORE: &str = session_query!("WHERE created_at < ?1 ORDER BY created_at DESC, id LIMIT ?2");
+const CREATED_BEFORE: &str = session_query!("WHERE created_at < ?1 ORDER BY created_at DESC, id");
 
 /// Every statement that reads, for the tests that look at how SQLite runs them.
 #[cfg(test)]
@@ -131,46 +131,48 @@ pub(super) fn stat(
     }
 }
 
-pub(super) fn list(
+/// The identity of the store.
+pub(super) fn store_id(view: &Connection, context: &Context<'_>) -> Result<String> {
+    view.query_row("SELECT store_id FROM store", [], |row| row.get(0)).map_err(|e| context.sqlite(e))
+}
+
+pub(super) fn list<T>(
     view: &Connection,
-    order: ListOrder,
-    after: Option<&Position>,
-    limit: Option<usize>,
-    vocabulary: &Vocabulary,
+    wanted: &Wanted<'_>,
     context: &Context<'_>,
-) -> Result<Vec<(u64, Numbered)>> {
+    let_through: impl Fn(Numbered) -> Result<Option<T>>,
+) -> Result<Vec<(u64, T)>> {
     let mut listed = Vec::new();
-    let limit = limit.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
-    // Created but not stored sessions stand before all stored ones, at keys beyond SQLite's integers.
-    let key = after.map_or(i64::MAX, |a| i64::try_from(a.key).unwrap_or(i64::MAX));
+    let key = wanted.after.as_ref().map_or(i64::MAX, |a| i64::try_from(a.highest()).unwrap_or(i64::MAX));
     let mut add = |statement: &str, arguments: &[&dyn rusqlite::ToSql]| -> Result<()> {
         let mut statement = view.prepare_cached(statement).map_err(|e| context.sqlite(e))?;
         let mut rows = statement.query(arguments).map_err(|e| context.sqlite(e))?;
-        while let Some(found) = rows.next().map_err(|e| context.sqlite(e))? {
-            let place = match order {
+        while listed.len() < wanted.most()
+            && let Some(found) = rows.next().map_err(|e| context.sqlite(e))?
+        {
+            let place = match wanted.order {
                 ListOrder::Activity => found.get(12),
                 ListOrder::Created => found.get(3),
             };
             // The index holds numbers only; a row that has become something else is told with the last ones.
             let key = place.unwrap_or(0);
-            let told = snapshot(found, vocabulary, context)?;
+            let told = snapshot(found, wanted.vocabulary, context)?;
             // Such a row must not be listed on every page again.
-            if after.is_none_or(|a| a.is_before(key, &told.snapshot.id)) {
+            if wanted.is_behind(key, &told.snapshot.id)
+                && let Some(told) = let_through(told)?
+            {
                 listed.push((key, told));
             }
         }
         Ok(())
     };
-    match order {
-        ListOrder::Activity => add(BY_ACTIVITY, params![key, limit])?,
+    match wanted.order {
+        ListOrder::Activity => add(BY_ACTIVITY, params![key])?,
         ListOrder::Created => {
-            if let Some(place) = after {
-                add(CREATED_TOGETHER, params![key, place.id.as_str(), limit])?;
+            if let Some(place) = &wanted.after {
+                add(CREATED_TOGETHER, params![key, place.id.as_str()])?;
             }
-            add(CREATED_BEFORE, params![key, limit])?;
-            if let Ok(limit) = usize::try_from(limit) {
-                listed.truncate(limit);
-            }
+            add(CREATED_BEFORE, params![key])?;
         }
     }
     Ok(listed)

@@ -17,6 +17,7 @@ use super::in_place::Stamp;
 use super::journal::Journal;
 use super::look::{Look, unrecovered};
 use super::patience;
+use super::reader::store_id;
 use super::side_files::SideFiles;
 use super::uri::{Mode, open_read_only};
 use crate::seam::{Error, Result};
@@ -197,8 +198,4 @@ fn open_reading(path: &Path, mode: Mode, busy_timeout: Duration) -> Result<Conne
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
-}
-
-fn store_id(view: &Connection, context: &Context<'_>) -> Result<String> {
-    view.query_row("SELECT store_id FROM store", [], |row| row.get(0)).map_err(|e| context.sqlite(e))
 }

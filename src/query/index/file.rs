@@ -64,7 +64,7 @@ impl IndexFile {
     /// Opens the index at a path, or tells what lies there instead.
     pub(super) fn find(path: &Path, patience: Duration) -> IndexResult<Result<Self, Found>> {
         let lock = lock_file(path)?;
-        lock.lock_shared().map_err(|e| failed(path, &e))?;
+        take(path, patience, || lock.try_lock_shared())?;
         Ok(match look(path, patience)? {
             Found::Usable(connection, name) => {
                 Ok(Self { connection, path: path.to_owned(), name, _shared: lock, identity: identity(path) })
@@ -76,7 +76,7 @@ impl IndexFile {
     /// Puts a new index in the place of what cannot be used, while nobody else uses it.
     fn make(path: &Path, patience: Duration) -> IndexResult<()> {
         let lock = lock_file(path)?;
-        lock_alone(path, &lock, patience)?;
+        take(path, patience, || lock.try_lock())?;
         // Another process may have made it meanwhile.
         match look(path, patience)? {
             Found::Usable(..) => Ok(()),
@@ -96,7 +96,7 @@ impl IndexFile {
         kept.map_err(|e| sqlite(&path, &e))?;
         drop(connection);
         lock.unlock().map_err(|e| failed(&path, &e))?;
-        lock_alone(&path, &lock, patience)?;
+        take(&path, patience, || lock.try_lock())?;
         // Whoever was faster made a new one.
         if identity(&path) == opened {
             remove(&path).map_err(|e| failed(&path, &e))?;
@@ -181,11 +181,11 @@ fn failed(path: &Path, error: &io::Error) -> IndexError {
     IndexError::Failed { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// Waits until nobody else uses the file.
-fn lock_alone(path: &Path, lock: &File, patience: Duration) -> IndexResult<()> {
+/// Waits until nobody has the lock in a way that keeps this one out.
+fn take(path: &Path, patience: Duration, mut lock: impl FnMut() -> Result<(), TryLockError>) -> IndexResult<()> {
     let started = std::time::Instant::now();
     loop {
-        match lock.try_lock() {
+        match lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if started.elapsed() < patience => {
                 std::thread::sleep(Duration::from_millis(5));

@@ -30,6 +30,14 @@ pub struct SearchQuery {
     pub text: String,
     /// The session in which it is looked for; in all where there is none.
     pub session: Option<SessionId>,
+    /// The types of event in which it is looked for; in all where there is none.
+    pub event_types: Vec<String>,
+    /// The working folder in whose sessions it is looked for, exactly as it stands in their headers.
+    pub cwd: Option<String>,
+    /// The earliest time of an event, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// The latest time of an event, in milliseconds since 1970.
+    pub until: Option<i64>,
     /// The most events a page, 1 to 100; 20 unless told otherwise.
     pub limit: usize,
     /// Where the page starts: the [`SearchPage::next`] of the one before.
@@ -39,13 +47,50 @@ pub struct SearchQuery {
 impl SearchQuery {
     /// Looks for a text in all sessions.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), session: None, limit: 20, cursor: None }
+        Self {
+            text: text.into(),
+            session: None,
+            event_types: Vec::new(),
+            cwd: None,
+            since: None,
+            until: None,
+            limit: 20,
+            cursor: None,
+        }
     }
 
     /// The same in one session.
     #[must_use]
     pub fn in_session(mut self, session: SessionId) -> Self {
         self.session = Some(session);
+        self
+    }
+
+    /// The same in events of these types; in those of any where there is none.
+    #[must_use]
+    pub fn of_types(mut self, event_types: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.event_types = event_types.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The same in the sessions of one working folder.
+    #[must_use]
+    pub fn in_cwd(mut self, cwd: impl Into<String>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// The same in events from this time on, in milliseconds since 1970.
+    #[must_use]
+    pub fn since(mut self, time: i64) -> Self {
+        self.since = Some(time);
+        self
+    }
+
+    /// The same in events up to this time, in milliseconds since 1970.
+    #[must_use]
+    pub fn until(mut self, time: i64) -> Self {
+        self.until = Some(time);
         self
     }
 
@@ -64,24 +109,41 @@ impl SearchQuery {
     }
 }
 
+impl SearchQuery {
+    /// Whether it can be looked for, its cursor aside, which only the index that gave it can tell.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidQuery` for a text without a word or a too long one, or a limit that is not from 1 to 100.
+    pub fn check(&self) -> IndexResult<()> {
+        self.literal().map(drop)
+    }
+
+    fn literal(&self) -> IndexResult<LiteralText> {
+        let invalid = |reason: String| Err(IndexError::InvalidQuery { reason });
+        if !(1..=MAX_LIMIT).contains(&self.limit) {
+            return invalid(format!("a page of {} events is asked for; ask for 1 to {MAX_LIMIT}", self.limit));
+        }
+        // Of a text without an end only the start is looked at.
+        if self.text.chars().nth(MAX_CHARACTERS).is_some() {
+            return invalid(format!("it has more than {MAX_CHARACTERS} characters; look for a part of it"));
+        }
+        match LiteralText::new(&self.text) {
+            Ok(literal) => Ok(literal),
+            Err(_) => invalid("it has no word; give one".to_owned()),
+        }
+    }
+}
+
 pub(super) fn search(file: &IndexFile, query: &SearchQuery) -> IndexResult<SearchPage> {
-    let invalid = |reason: String| Err(IndexError::InvalidQuery { reason });
-    if !(1..=MAX_LIMIT).contains(&query.limit) {
-        return invalid(format!("a page of {} events is asked for; ask for 1 to {MAX_LIMIT}", query.limit));
-    }
-    // Of a text without an end only the start is looked at.
-    if query.text.chars().nth(MAX_CHARACTERS).is_some() {
-        return invalid(format!("it has more than {MAX_CHARACTERS} characters; look for a part of it"));
-    }
-    let Ok(literal) = LiteralText::new(&query.text) else {
-        return invalid("it has no word; give one".to_owned());
-    };
-    let session = query.session.as_ref().map(SessionId::as_str);
-    let fingerprint = xxh3_64(format!("{session:?} {}", literal.as_folded()).as_bytes());
+    let literal = query.literal()?;
     file.filled()?;
+    let SearchQuery { session, event_types, cwd, since, until, .. } = query;
+    let what = format!("{session:?} {event_types:?} {cwd:?} {since:?} {until:?} {}", literal.as_folded());
+    let fingerprint = xxh3_64(what.as_bytes());
     let behind = query.cursor.as_ref().map(|cursor| cursor.rank(&file.name, fingerprint)).transpose()?;
     let mut found = Found { literal: &literal, behind, limit: query.limit, total: 0, best: BTreeMap::new() };
-    found.look(file, session)?;
+    found.look(file, query)?;
     Ok(found.into_page(&file.name, fingerprint))
 }
 
@@ -110,7 +172,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     /// Looks at every event that may hold the text.
-    fn look(&mut self, file: &IndexFile, session: Option<&str>) -> IndexResult<()> {
+    fn look(&mut self, file: &IndexFile, query: &SearchQuery) -> IndexResult<()> {
         let threes = threes(&without_nul(self.literal.as_folded()));
         let mut values = Vec::new();
         // The order of the tables is told, so that the letters lead and not the sessions.
@@ -124,14 +186,33 @@ impl Found<'_> {
         };
         let mut sql =
             format!("SELECT id, session.number, seq, time, type, document.text, document.checksum FROM {from}");
-        if let Some(session) = session {
-            values.push(Value::from(session.to_owned()));
-            sql.push_str(" AND document.session = (SELECT number FROM session WHERE id = ?)");
+        let mut only = |condition: &str, value: Value| {
+            sql.push_str(condition);
+            values.push(value);
+        };
+        if let Some(session) = &query.session {
+            only(
+                " AND document.session = (SELECT number FROM session WHERE id = ?)",
+                session.as_str().to_owned().into(),
+            );
+        }
+        if let Some(cwd) = &query.cwd {
+            only(" AND session.cwd = ?", cwd.clone().into());
+        }
+        if let Some(since) = query.since {
+            only(" AND document.time >= ?", since.into());
+        }
+        if let Some(until) = query.until {
+            only(" AND document.time <= ?", until.into());
         }
         let failed = |e: rusqlite::Error| file.failure(&e);
         let mut statement = file.connection.prepare_cached(&sql).map_err(failed)?;
         let mut rows = statement.query(params_from_iter(values)).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
+            let event_type = row.get_ref(4).and_then(|value| Ok(value.as_str()?)).map_err(failed)?;
+            if !query.event_types.is_empty() && query.event_types.iter().all(|wanted| wanted != event_type) {
+                continue;
+            }
             if let Some(reason) = self.consider(row).map_err(failed)? {
                 return Err(file.damaged(reason));
             }

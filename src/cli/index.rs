@@ -1,0 +1,140 @@
+//! [`IndexPlace`]: the search index beside the store.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::place::Place;
+use super::progress::Bar;
+use super::screen::{note, visible};
+use crate::log::{SessionHeader, SessionId};
+use crate::query::index::{IndexError, SearchIndex, SessionFacts, UpdateReport, known_facts};
+use crate::seam::{
+    CreateOptions, ListQuery, OpenOptions, Page, Result, SessionHandle, SessionPersistence, SessionState, Snapshot,
+};
+
+type Outcome<T> = std::result::Result<T, Failure>;
+
+const VARIABLE: &str = "SESSIONS_INDEX";
+
+/// Where the search index is.
+#[derive(Args)]
+pub(super) struct IndexPlace {
+    /// The file of the search index [default: $SESSIONS_INDEX, else beside the store: STORE.index, or .sessions.index in a
+    /// folder of log files]
+    #[arg(long, value_name = "FILE")]
+    index: Option<PathBuf>,
+}
+
+/// An index that tells what the store holds.
+pub(super) struct Updated {
+    pub(super) index: SearchIndex,
+    report: UpdateReport,
+}
+
+impl IndexPlace {
+    /// The file: the one that was given with the call, else that of the environment, else the one beside the store.
+    fn path(&self, place: &Place) -> Outcome<PathBuf> {
+        let beside = place.index();
+        let of_environment = || std::env::var_os(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let Some(path) = self.index.clone().or_else(of_environment) else { return Ok(beside) };
+        if path.as_os_str().is_empty() {
+            return Err(Failure::Usage("the path of the search index is empty: name a file".to_owned()));
+        }
+        if place.is_index(&path) {
+            return Ok(beside);
+        }
+        if place.owns(&path) {
+            return Err(Failure::Usage(format!(
+                "{} is a part of the store itself, and no place for its search index: name another file",
+                path.display()
+            )));
+        }
+        Ok(path)
+    }
+
+    /// Opens the index, which is made where there is none, and brings it up to the store.
+    pub(super) fn updated(&self, place: &Place, store: &dyn SessionPersistence) -> Outcome<Updated> {
+        let index = SearchIndex::open(self.path(place)?)?;
+        let bar = Bar::new();
+        let report = index.update(&Watched { store, bar: &bar })?;
+        drop(bar);
+        Ok(Updated { index, report })
+    }
+
+    /// What the index knows of sessions as they are now. Whatever keeps it from telling is no matter of who asks for them.
+    pub(super) fn known(&self, place: &Place, sessions: &[Snapshot]) -> Outcome<HashMap<SessionId, SessionFacts>> {
+        let path = self.path(place)?;
+        Ok(known_facts(&path, sessions).unwrap_or_else(|error| {
+            log::debug!("nothing is told from the search index: {error}");
+            HashMap::new()
+        }))
+    }
+}
+
+impl Updated {
+    /// Tells on the side which sessions could not be indexed to their end, of all or of one. Those of a newer format are
+    /// for another program; any other is a failure.
+    pub(super) fn tell_gaps(&self, store: &dyn SessionPersistence, only: Option<&SessionId>) -> Outcome<()> {
+        let is_asked_for = |session: &SessionId| only.is_none_or(|only| only == session);
+        let failures = self.report.failures.iter();
+        let failures: Vec<_> = failures.filter(|(session, _)| is_asked_for(session)).collect();
+        for (_, error) in &failures {
+            Failure::Index(IndexError::Store(error.clone())).tell();
+        }
+        let mut failed = !failures.is_empty();
+        for (session, reason) in self.index.problems()? {
+            if !is_asked_for(&session) || failures.iter().any(|(told, _)| *told == session) {
+                continue;
+            }
+            let name = format!("session {session:?}");
+            let message = if reason.contains(&name) { reason } else { format!("{name} is not indexed: {reason}") };
+            match store.stat(&session)? {
+                Some(Snapshot { state: SessionState::NewerFormat { .. }, .. }) => {
+                    note(&format!("sessions: note: {}", visible(&message)));
+                }
+                Some(_) => {
+                    failed = true;
+                    Failure::Told { kind: "Corruption", message }.tell();
+                }
+                None => {}
+            }
+        }
+        if failed { Err(Failure::Reported) } else { Ok(()) }
+    }
+}
+
+/// A store that is read for its index, for a person who waits.
+struct Watched<'a> {
+    store: &'a dyn SessionPersistence,
+    bar: &'a Bar,
+}
+
+impl SessionPersistence for Watched<'_> {
+    fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
+        self.store.create(header, options)
+    }
+
+    fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
+        self.bar.doing(&format!("indexing {}", visible(id.as_str())));
+        self.store.open(id, options)
+    }
+
+    fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
+        self.store.stat(id)
+    }
+
+    fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
+        self.store.list(query)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.store.flush()
+    }
+
+    fn remove(&self, id: &SessionId) -> Result<bool> {
+        self.store.remove(id)
+    }
+}

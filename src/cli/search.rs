@@ -1,0 +1,168 @@
+//! `sessions search`.
+
+use std::io::Write as _;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::index::IndexPlace;
+use super::list::{Next, counted, folder_of_sessions};
+use super::period::{Bounds, PageStart, Period};
+use super::place::Place;
+use super::prose;
+use super::record::print_line;
+use super::screen::{BOLD, DIM, Screen, note, visible};
+use super::time;
+use crate::log::SessionId;
+use crate::query::index::{SearchHit, SearchQuery};
+use crate::seam::Error;
+
+/// Find events by their text
+#[derive(Args)]
+#[command(after_help = "\
+The words of TEXT are found one behind the other, with any white space between them, in upper or lower
+case, and as parts of longer words; no character means anything else than itself. What is searched:
+messages, calls of tools and their results, to-do lists, and how turns ended; not what a model thought.
+The events in which the text stands most often come first, then the shorter, then the later.
+
+The search index is made and brought up to date first; it can be deleted at any time, and the store is
+only read. Sessions that cannot be read to their end are told, and the exit code is 1; those of a newer
+format are told and no failure. An answer of no event is exit code 0.
+
+--since and --until go by the times of events. With --json each event is one object: session, seq, time,
+type, matches, and snippet with the characters from start to end of its text that were found; where
+there are more, the last line has the cursor of the next page.
+
+Examples:
+  sessions search 'connection refused'
+  sessions search src/main.rs --type tool/call --since 7d
+  sessions search login --session fix-login-loop --json | jq -r '.snippet.text'")]
+pub(super) struct Search {
+    /// What to look for; behind -- where it starts with a dash
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// Only in this session
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionId>,
+    /// Only in events of this type, as in tool/call; may be repeated
+    #[arg(long = "type", value_name = "T")]
+    types: Vec<String>,
+    /// Only in sessions of this working folder, as their headers have it; ., .. and what starts with ./ or ../ is taken
+    /// from here
+    #[arg(long, value_name = "DIR", value_parser = folder_of_sessions)]
+    cwd: Option<String>,
+    #[command(flatten)]
+    period: Period,
+    /// At most N events, 1 to 100
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Go on behind the page that gave this cursor, with the same text and filters
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<PageStart>,
+    /// One JSON object an event, and the cursor of the next page as the last
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    index: IndexPlace,
+}
+
+impl Search {
+    pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        let asked = PageStart::asked(self.cursor.as_ref());
+        let query = self.query(asked)?;
+        query.check()?;
+        let store = place.open()?;
+        if let Some(session) = &self.session
+            && store.stat(session)?.is_none()
+        {
+            return Err(Error::NotFound { session: session.clone() }.into());
+        }
+        let updated = self.index.updated(place, &*store)?;
+        let page = updated.index.search(&query)?;
+        for hit in &page.hits {
+            if self.json { Found::of(hit).print(screen)? } else { print(hit, screen)? }
+        }
+        match page.next.map(|next| PageStart::behind(&next, &self.period, asked)) {
+            Some(next) if self.json => print_line(screen, &Next { cursor: &next })?,
+            Some(next) => note(&format!(
+                "{} of {}; the next page: add --cursor {next}",
+                page.hits.len(),
+                counted(page.total, "event")
+            )),
+            None if page.hits.is_empty() => note("no event matches"),
+            None => {}
+        }
+        screen.flush()?;
+        updated.tell_gaps(&*store, self.session.as_ref())
+    }
+
+    fn query(&self, now: i64) -> Result<SearchQuery, Failure> {
+        let mut query = SearchQuery::new(&self.text).of_types(&self.types).with_limit(self.limit);
+        let Bounds { since, until } = self.period.at(now)?;
+        (query.since, query.until) = (since, until);
+        query.session.clone_from(&self.session);
+        query.cwd.clone_from(&self.cwd);
+        query.cursor = self.cursor.as_ref().and_then(|start| start.cursor.parse().ok());
+        Ok(query)
+    }
+}
+
+/// An event that was found, as one JSON object.
+#[derive(Serialize)]
+struct Found<'a> {
+    session: &'a str,
+    seq: u64,
+    time: i64,
+    #[serde(rename = "type")]
+    event_type: &'a str,
+    matches: u64,
+    snippet: Part<'a>,
+}
+
+/// A part of its text, and which characters of that were found.
+#[derive(Serialize)]
+struct Part<'a> {
+    text: &'a str,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> Found<'a> {
+    fn of(hit: &'a SearchHit) -> Self {
+        let (text, found) = (&*hit.snippet.text, &hit.snippet.found);
+        let start = text[..found.start].chars().count();
+        let end = start + text[found.clone()].chars().count();
+        Self {
+            session: hit.session.as_str(),
+            seq: hit.seq,
+            time: hit.time,
+            event_type: &hit.event_type,
+            matches: hit.matches,
+            snippet: Part { text, start, end },
+        }
+    }
+
+    fn print(&self, screen: &mut Screen) -> std::io::Result<()> {
+        print_line(screen, self)
+    }
+}
+
+/// Prints an event for a person: where it stands, and below that the part of its text.
+fn print(hit: &SearchHit, screen: &mut Screen) -> std::io::Result<()> {
+    const INDENT: &str = "    ";
+    let session = screen.paint(BOLD, &visible(hit.session.as_str()));
+    let time = screen.paint(DIM, &time::full(hit.time));
+    writeln!(screen, "{session}  {}  {}  {time}", hit.seq, visible(&hit.event_type))?;
+    let found = hit.snippet.found.clone();
+    let on_one_line = |text: &str| visible(&text.replace(['\n', '\t'], " "));
+    let text = format!(
+        "{}{}{}",
+        on_one_line(&hit.snippet.text[..found.start]),
+        screen.paint(BOLD, &on_one_line(&hit.snippet.text[found.clone()])),
+        on_one_line(&hit.snippet.text[found.end..]),
+    );
+    // For a program it stays on one line.
+    let lines = if screen.is_terminal() { prose::wrapped(&text, screen.width() - INDENT.len()) } else { vec![text] };
+    lines.iter().try_for_each(|line| writeln!(screen, "{INDENT}{line}"))
+}

@@ -1,0 +1,170 @@
+//! `sessions stats`.
+
+use std::io::Write as _;
+
+use clap::{Args, ValueEnum};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+
+use super::failure::Failure;
+use super::index::IndexPlace;
+use super::place::Place;
+use super::record::print_line;
+use super::screen::{BOLD, Screen, note, visible};
+use super::table::{Cell, Column, Table};
+use crate::query::index::{Counts, GroupBy, StatisticsRow};
+
+/// Count turns, calls of tools, errors and tokens
+#[derive(Args)]
+#[command(after_help = "\
+What a session inherited from its parent is counted there, and not again. Days are those of UTC, by the
+times of events. ERRORS are results of tools and ends of turns that name one. Turns and calls belong to
+no model: by model they stand where that is empty.
+
+The search index is made and brought up to date first; it can be deleted at any time, and the store is
+only read. Of sessions that cannot be read to their end what stands before that is counted; they are
+told, and the exit code is 1. Those of a newer format are told and no failure.
+
+With --json each row is one object: day, cwd, model or session, if it is grouped by that, and null where
+there is none; sessions, events, userMessages, turns, steps, toolCalls, toolErrors, turnErrors,
+inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens.
+
+Examples:
+  sessions stats
+  sessions stats --by model
+  sessions stats --by day --json | jq -r '[.day, .outputTokens] | @tsv'")]
+pub(super) struct Stats {
+    /// A row for each [default: one for all]
+    #[arg(long, value_enum)]
+    by: Option<By>,
+    /// One JSON object a row
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    index: IndexPlace,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// The day in UTC, the earliest first
+    Day,
+    /// The working folder
+    Cwd,
+    /// The provider and the model
+    Model,
+    /// The session
+    Session,
+}
+
+impl By {
+    fn grouping(self) -> GroupBy {
+        match self {
+            Self::Day => GroupBy::Day,
+            Self::Cwd => GroupBy::Cwd,
+            Self::Model => GroupBy::Model,
+            Self::Session => GroupBy::Session,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Cwd => "cwd",
+            Self::Model => "model",
+            Self::Session => "session",
+        }
+    }
+}
+
+impl Stats {
+    pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        let store = place.open()?;
+        let updated = self.index.updated(place, &*store)?;
+        let rows = match self.by {
+            Some(by) => updated.index.statistics(by.grouping())?,
+            None => vec![updated.index.total()?],
+        };
+        if self.json {
+            for row in &rows {
+                print_line(screen, &Row(self.by, row))?;
+            }
+        } else if rows.is_empty() {
+            note("nothing happened in any session");
+        } else {
+            table(self.by, &rows).print(screen)?;
+        }
+        screen.flush()?;
+        updated.tell_gaps(&*store, None)
+    }
+}
+
+/// The counts by the names that a program knows them by.
+fn counted(counts: &Counts) -> [(&'static str, u64); 12] {
+    [
+        ("events", counts.events),
+        ("userMessages", counts.user_messages),
+        ("turns", counts.turns),
+        ("steps", counts.steps),
+        ("toolCalls", counts.tool_calls),
+        ("toolErrors", counts.tool_errors),
+        ("turnErrors", counts.turn_errors),
+        ("inputTokens", counts.input_tokens),
+        ("outputTokens", counts.output_tokens),
+        ("cacheReadTokens", counts.cache_read_tokens),
+        ("cacheWriteTokens", counts.cache_write_tokens),
+        ("reasoningTokens", counts.reasoning_tokens),
+    ]
+}
+
+/// A group as one JSON object.
+struct Row<'a>(Option<By>, &'a StatisticsRow);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(by, row) = self;
+        let mut object = serializer.serialize_map(None)?;
+        if let Some(by) = by {
+            object.serialize_entry(by.name(), &Some(&row.key).filter(|key| !key.is_empty()))?;
+        }
+        object.serialize_entry("sessions", &row.sessions)?;
+        for (name, count) in counted(&row.counts) {
+            object.serialize_entry(name, &count)?;
+        }
+        object.end()
+    }
+}
+
+fn table(by: Option<By>, rows: &[StatisticsRow]) -> Table {
+    let mut columns: Vec<_> = by.map(|by| Column::text(by.name().to_uppercase())).into_iter().collect();
+    let is_by_session = matches!(by, Some(By::Session));
+    if !is_by_session {
+        columns.push(Column::number("SESSIONS"));
+    }
+    let names =
+        ["EVENTS", "TURNS", "TOOL CALLS", "ERRORS", "TOKENS IN", "OUT", "CACHE READ", "CACHE WRITTEN", "REASONING"];
+    columns.extend(names.map(Column::number));
+    let mut table = Table::new(columns);
+    for StatisticsRow { key, sessions, counts, .. } in rows {
+        let mut cells = Vec::new();
+        if by.is_some() {
+            let key = if key.is_empty() { "(none)".to_owned() } else { visible(key) };
+            cells.push(Cell::painted(key, BOLD));
+        }
+        if !is_by_session {
+            cells.push(Cell::new(sessions.to_string()));
+        }
+        let numbers = [
+            counts.events,
+            counts.turns,
+            counts.tool_calls,
+            counts.tool_errors.saturating_add(counts.turn_errors),
+            counts.input_tokens,
+            counts.output_tokens,
+            counts.cache_read_tokens,
+            counts.cache_write_tokens,
+            counts.reasoning_tokens,
+        ];
+        cells.extend(numbers.map(|number| Cell::new(number.to_string())));
+        table.push(cells);
+    }
+    table
+}
