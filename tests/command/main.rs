@@ -5,6 +5,7 @@ mod archives;
 mod asking;
 mod demo;
 mod folder;
+mod index;
 mod looking;
 mod moving;
 mod places;
