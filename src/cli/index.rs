@@ -10,7 +10,9 @@ use super::place::Place;
 use super::progress::Bar;
 use super::screen::{note, visible};
 use crate::log::{SessionHeader, SessionId};
-use crate::query::index::{IndexError, IndexOptions, SearchIndex, SessionFacts, UpdateReport, known_facts};
+use crate::query::index::{
+    IndexError, IndexOptions, IndexResult, SearchIndex, SessionFacts, UpdateReport, known_facts,
+};
 use crate::seam::{
     CreateOptions, Fault, ListQuery, OpenOptions, Page, Result, SessionHandle, SessionPersistence, SessionState,
     Snapshot,
@@ -31,7 +33,7 @@ pub(super) struct IndexPlace {
 
 /// An index that tells what the store holds.
 pub(super) struct Updated {
-    pub(super) index: SearchIndex,
+    index: SearchIndex,
     report: UpdateReport,
 }
 
@@ -59,9 +61,7 @@ impl IndexPlace {
     /// Opens the index, which is made where there is none, and brings it up to the store.
     pub(super) fn updated(&self, place: &Place, store: &dyn SessionPersistence) -> Outcome<Updated> {
         let index = SearchIndex::open(self.path(place)?)?;
-        let bar = Bar::new();
-        let report = index.update(&Watched { store, bar: &bar })?;
-        drop(bar);
+        let report = update(&index, store)?;
         Ok(Updated { index, report })
     }
 
@@ -81,6 +81,23 @@ impl IndexPlace {
 }
 
 impl Updated {
+    /// Asks the index. One that turns out to be damaged, or that another process made anew meanwhile, is brought up to the
+    /// store once more.
+    pub(super) fn ask<T>(
+        &mut self,
+        store: &dyn SessionPersistence,
+        read: impl Fn(&SearchIndex) -> IndexResult<T>,
+    ) -> Outcome<T> {
+        match read(&self.index) {
+            Err(error @ (IndexError::Damaged { .. } | IndexError::NotFilled { .. })) => {
+                note(&format!("sessions: note: {}", visible(&error.to_string())));
+                self.report = update(&self.index, store)?;
+                Ok(read(&self.index)?)
+            }
+            done => Ok(done?),
+        }
+    }
+
     /// Tells on the side which sessions could not be indexed to their end, of all or of one. Those of a newer format are
     /// for another program; any other is a failure.
     pub(super) fn tell_gaps(&self, store: &dyn SessionPersistence, only: Option<&SessionId>) -> Outcome<()> {
@@ -110,6 +127,12 @@ impl Updated {
         }
         if failed { Err(Failure::Reported) } else { Ok(()) }
     }
+}
+
+fn update(index: &SearchIndex, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
+    let bar = Bar::new();
+    bar.doing("indexing");
+    index.update(&Watched { store, bar: &bar })
 }
 
 /// A store that is read for its index, for a person who waits.

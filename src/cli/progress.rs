@@ -1,5 +1,7 @@
 //! [`Bar`]: how far long work is, for a person who waits for it.
 
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::screen::visible;
@@ -13,6 +15,10 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
             bar.set_style(style);
+        }
+        // Time passes also where nothing is told for long.
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(Duration::from_millis(125));
         }
         Self(bar)
     }

@@ -55,7 +55,7 @@ pub(super) struct Search {
     #[command(flatten)]
     period: Period,
     /// At most N events, 1 to 100
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = limit)]
     limit: usize,
     /// Go on behind the page that gave this cursor, with the same text and filters
     #[arg(long, value_name = "CURSOR")]
@@ -78,8 +78,8 @@ impl Search {
         {
             return Err(Error::NotFound { session: session.clone() }.into());
         }
-        let updated = self.index.updated(place, &*store)?;
-        let page = updated.index.search(&query)?;
+        let mut updated = self.index.updated(place, &*store)?;
+        let page = updated.ask(&*store, |index| index.search(&query))?;
         for hit in &page.hits {
             if self.json { Found::of(hit).print(screen)? } else { print(hit, screen)? }
         }
@@ -106,6 +106,11 @@ impl Search {
         query.cursor = self.cursor.as_ref().and_then(|start| start.cursor.parse().ok());
         Ok(query)
     }
+}
+
+fn limit(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=100).contains(number));
+    number.ok_or_else(|| "a limit is a number from 1 to 100".to_owned())
 }
 
 /// An event that was found, as one JSON object.

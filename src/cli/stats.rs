@@ -78,11 +78,11 @@ impl By {
 impl Stats {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
         let store = place.open()?;
-        let updated = self.index.updated(place, &*store)?;
-        let rows = match self.by {
-            Some(by) => updated.index.statistics(by.grouping())?,
-            None => vec![updated.index.total()?],
-        };
+        let mut updated = self.index.updated(place, &*store)?;
+        let rows = updated.ask(&*store, |index| match self.by {
+            Some(by) => index.statistics(by.grouping()),
+            None => Ok(vec![index.total()?]),
+        })?;
         if self.json {
             for row in &rows {
                 print_line(screen, &Row(self.by, row))?;

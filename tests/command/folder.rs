@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
 
@@ -48,10 +49,26 @@ impl Folder {
         command
             .current_dir(self.0.path())
             .env_remove("SESSIONS_STORE")
+            .env_remove("SESSIONS_INDEX")
             .env_remove("CARGO_PKG_NAME")
             .env("TZ", "UTC")
             .env("HOME", "/nonexistent");
         command
+    }
+
+    /// The command in a process of its own, whose output is read while it runs.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sessions"));
+        command
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env_remove("SESSIONS_STORE")
+            .env_remove("SESSIONS_INDEX")
+            .env("TZ", "UTC")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().expect("the command")
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
@@ -123,6 +140,26 @@ pub(crate) fn header(id: &str) -> String {
 pub(crate) fn event(event_type: &str, seq: u64, data: &str) -> String {
     let time = 1_700_000_000_000 + seq * 1000;
     format!("{{\"type\":\"{event_type}\",\"seq\":{seq},\"time\":{time},\"data\":{data}}}\n")
+}
+
+/// A message of a person, as a part of what the model sees.
+pub(crate) fn says(seq: u64, text: &str) -> String {
+    let data = format!(
+        r#"{{"id":"m{seq}","role":"user","content":[{{"type":"text","text":"{text}"}}],"source":{{"kind":"user"}}}}"#
+    );
+    event("user/message", seq, &data).replace("}\n", ",\"surfaceOp\":\"append\"}\n")
+}
+
+/// A log of messages of a person.
+pub(crate) fn talk(id: &str, texts: &[&str]) -> String {
+    header(id) + &(0..).zip(texts).map(|(seq, text)| says(seq, text)).collect::<String>()
+}
+
+/// Nothing in a text drives a terminal.
+#[track_caller]
+pub(crate) fn assert_harmless(text: &str) {
+    let driving = text.chars().find(|c| (c.is_control() && !"\n\t".contains(*c)) || *c == '\u{202e}');
+    assert_eq!(driving, None, "{text:?}");
 }
 
 /// A log of `count` events: turns that start and end.

@@ -1,29 +1,34 @@
 use crate::folder::{Folder, Run, log};
 
-const COMMANDS: [&str; 13] = [
-    "demo", "list", "stat", "show", "export", "import", "copy", "verify", "salvage", "backup", "remove", "prune", "sql",
+const COMMANDS: [&str; 16] = [
+    "messages", "search", "stats", "demo", "list", "stat", "show", "export", "import", "copy", "verify", "salvage",
+    "backup", "remove", "prune", "sql",
 ];
 
 /// Every command that reads, in its shortest form.
-const READING: [&[&str]; 8] = [
+const READING: [&[&str]; 9] = [
     &["list"],
     &["list", "--json"],
     &["stat", "s"],
     &["show", "s"],
+    &["messages", "s"],
     &["export", "s"],
     &["verify"],
     &["verify", "--json", "s"],
     &["sql", "select 1"],
 ];
 
+/// Those that make an index beside the store.
+const INDEXING: [&[&str]; 2] = [&["search", "x"], &["stats"]];
+
 #[test]
 fn an_absent_store_is_an_error_and_stays_absent() {
     let folder = Folder::new();
-    for command in READING {
+    for command in READING.iter().chain(&INDEXING) {
         let run = folder.run(command);
         assert!(run.out.is_empty(), "{command:?}");
         run.failed("UnsupportedStore", &["sessions.db", "no such file", "--store", "$SESSIONS_STORE"]);
-        folder.run(&[&["--store", "absent/x.db"], command].concat()).failed("UnsupportedStore", &["absent/x.db"]);
+        folder.run(&[&["--store", "absent/x.db"], *command].concat()).failed("UnsupportedStore", &["absent/x.db"]);
         assert!(folder.content().is_empty() && !folder.path("absent").exists(), "{command:?}");
     }
 }
@@ -50,7 +55,7 @@ fn a_place_that_holds_something_else_is_refused_and_left_as_it_is() {
         ("jsonl+raw:directory", "folder"),
         ("jsonl:log.jsonl", "log.jsonl"),
     ] {
-        for command in READING.iter().chain(&writing) {
+        for command in READING.iter().chain(&INDEXING).chain(&writing) {
             let run = folder.run(&[&["--store", store], *command].concat());
             assert!(run.out.is_empty(), "{store} {command:?}");
             let path = store.rsplit(':').next().unwrap();
@@ -132,7 +137,7 @@ fn a_broken_store_is_told_by_every_command_and_left_as_it_is() {
             folder.write(name, &bytes);
             let before = folder.content();
             let writing: [&[&str]; 3] = [&["import", "log.jsonl"], &["demo"], &["copy", "--to", "new.db"]];
-            for command in READING.iter().chain(&writing) {
+            for command in READING.iter().chain(&INDEXING).chain(&writing) {
                 let run = folder.run(&[&["--store", &store], *command].concat());
                 assert!(run.out.is_empty(), "{store} {command:?}");
                 run.failed("UnsupportedStore", &[name, reasons[0], reasons[1]]);
@@ -174,8 +179,8 @@ fn a_store_that_cannot_be_written_is_read_by_every_command() {
     for store in ["sqlite:mounted/wal.db", "sqlite+rollback:mounted/rollback.db"] {
         for command in READING {
             let told = folder.run(&[&["--store", store], command].concat()).done();
-            // A check that finds nothing says nothing.
-            assert_eq!(told.is_empty(), command[0] == "verify", "{store} {command:?}");
+            // A check that finds nothing says nothing, and no model sees turns that start and end.
+            assert_eq!(told.is_empty(), ["verify", "messages"].contains(&command[0]), "{store} {command:?}");
         }
         assert_eq!(folder.run(&["--store", store, "export", "s"]).done(), log("s", 4), "{store}");
         let path = store.split_once(':').unwrap().1;

@@ -6,6 +6,7 @@ mod facts;
 mod file;
 mod finding;
 mod keeping_up;
+mod known;
 #[cfg(feature = "sqlite")]
 mod processes;
 mod sample;

@@ -209,11 +209,7 @@ impl Found<'_> {
         let mut statement = file.connection.prepare_cached(&sql).map_err(failed)?;
         let mut rows = statement.query(params_from_iter(values)).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
-            let event_type = row.get_ref(4).and_then(|value| Ok(value.as_str()?)).map_err(failed)?;
-            if !query.event_types.is_empty() && query.event_types.iter().all(|wanted| wanted != event_type) {
-                continue;
-            }
-            if let Some(reason) = self.consider(row).map_err(failed)? {
+            if let Some(reason) = self.consider(row, &query.event_types).map_err(failed)? {
                 return Err(file.damaged(reason));
             }
         }
@@ -221,7 +217,7 @@ impl Found<'_> {
     }
 
     /// Takes an event that holds the text; tells where what is indexed of it is not what was stored.
-    fn consider(&mut self, row: &Row<'_>) -> Result<Option<String>, rusqlite::Error> {
+    fn consider(&mut self, row: &Row<'_>, event_types: &[String]) -> Result<Option<String>, rusqlite::Error> {
         let (number, seq, time): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
         let (event_type, text) = (row.get_ref(4)?.as_str()?, row.get_ref(5)?.as_str()?);
         let (id, checksum): (String, i64) = (row.get(0)?, row.get(6)?);
@@ -230,7 +226,8 @@ impl Found<'_> {
         let (Ok(session), Ok(seq), true) = (session, valid_seq, is_stored) else {
             return Ok(Some(format!("the row of session {id:?}, seq {seq} is not what was indexed")));
         };
-        let matches = self.literal.count_in(text);
+        let is_of_types = event_types.is_empty() || event_types.iter().any(|wanted| wanted == event_type);
+        let matches = if is_of_types { self.literal.count_in(text) } else { 0 };
         if matches == 0 {
             return Ok(None);
         }

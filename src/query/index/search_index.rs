@@ -158,7 +158,7 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `Busy`, `Damaged`, `Failed`.
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn total(&self) -> IndexResult<StatisticsRow> {
         self.reading(statistics::total)
     }
