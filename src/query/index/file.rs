@@ -16,6 +16,7 @@ use crate::private;
 const APPLICATION_ID: u32 = 0x5365_4964;
 /// `PRAGMA user_version` of the tables that this build reads and writes.
 const VERSION: i64 = 1;
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// What SQLite puts beside a database.
@@ -238,7 +239,8 @@ fn look(path: &Path, patience: Duration) -> IndexResult<Found> {
 /// Whether the start of a damaged database says that it is an index.
 fn is_ours(path: &Path, patience: Duration) -> bool {
     let id = || {
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        // One that may only read would leave its side files behind.
+        let connection = Connection::open_with_flags(path, FLAGS)?;
         connection.busy_timeout(patience)?;
         // A file that was cut short is not read otherwise.
         connection.pragma_update(None, "writable_schema", true)?;
@@ -277,8 +279,7 @@ fn identify(connection: &Connection) -> Result<Identity, rusqlite::Error> {
 }
 
 fn open(path: &Path, patience: Duration) -> Result<Connection, rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(path, FLAGS)?;
     connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rusqlite::Row;
 
-use super::file::IndexFile;
-use super::{Counts, IndexResult};
+use super::file::{Found, IndexFile};
+use super::{Counts, IndexError, IndexResult};
 use crate::log::SessionId;
 use crate::seam::Snapshot;
 
@@ -45,18 +45,25 @@ pub(super) fn facts(file: &IndexFile, session: &SessionId) -> IndexResult<Option
 /// What the index in a file knows of sessions, of each at exactly the revision that its snapshot tells and only where all of
 /// it is indexed. One statement, whatever the number of sessions.
 ///
-/// The index is neither made nor brought up to date, nor made anew where it is damaged: a file that is not there, or is to be
-/// made anew, knows nothing. Others are waited for a quarter of a second at most.
+/// The index is neither made nor brought up to date, nor made anew where it is damaged: a file that is not there, or is
+/// empty, knows nothing. Others are waited for a quarter of a second at most.
 ///
 /// # Errors
 ///
-/// `Busy`, `NotAnIndex`, `Damaged`, `Failed`.
+/// `NotFilled`, `Busy`, `NotAnIndex`, `Damaged`, `Failed`.
 pub fn known_facts(path: impl AsRef<Path>, sessions: &[Snapshot]) -> IndexResult<HashMap<SessionId, SessionFacts>> {
     let path = path.as_ref();
     if !path.try_exists().is_ok_and(|exists| exists) {
         return Ok(HashMap::new());
     }
-    let Ok(file) = IndexFile::find(path, MOMENT)? else { return Ok(HashMap::new()) };
+    let file = match IndexFile::find(path, MOMENT)? {
+        Ok(file) => file,
+        Err(Found::Damaged(reason)) => return Err(IndexError::Damaged { path: path.to_owned(), reason }),
+        Err(Found::Strange) => {
+            return Err(IndexError::NotAnIndex { path: path.to_owned(), reason: "it is no database".to_owned() });
+        }
+        Err(Found::Replaceable | Found::Usable(..)) => return Ok(HashMap::new()),
+    };
     let asked: HashMap<_, _> = sessions.iter().map(|session| (session.id.as_str(), session)).collect();
     let known = read(&file, &asked.keys().copied().collect::<Vec<_>>())?.into_iter().filter(|(revision, facts)| {
         let now = asked.get(facts.session.as_str()).map(|session| session.revision.as_str());
