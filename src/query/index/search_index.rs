@@ -153,6 +153,17 @@ impl SearchIndex {
         self.reading(|file| statistics::statistics(file, by))
     }
 
+    /// What sessions inherited from parents that are not indexed, each session for itself, as one group without a key.
+    /// [`SearchIndex::total`] and [`SearchIndex::statistics`] do not count it: what happened in a session is counted there
+    /// alone, and two that inherited the same cannot be told from two that did it twice.
+    ///
+    /// # Errors
+    ///
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
+    pub fn inherited_from_absent(&self) -> IndexResult<StatisticsRow> {
+        self.reading(statistics::inherited_from_absent)
+    }
+
     /// What happened in all sessions together, as one group without a key: each session counts, those included in which
     /// nothing happened or could be read.
     ///

@@ -109,6 +109,29 @@ pub(super) fn total(file: &IndexFile) -> IndexResult<StatisticsRow> {
     read().map_err(|e| file.failure(&e))
 }
 
+/// What sessions inherited from others that are not indexed.
+pub(super) fn inherited_from_absent(file: &IndexFile) -> IndexResult<StatisticsRow> {
+    file.filled()?;
+    let sql = format!(
+        "SELECT number, count.{} FROM count JOIN session ON number = session \
+         WHERE is_inherited = 1 AND (parent IS NULL OR parent NOT IN (SELECT id FROM session)) ORDER BY number",
+        Counts::COLUMNS.join(", count.")
+    );
+    let read = || {
+        let (mut found, mut last) =
+            (StatisticsRow { key: String::new(), sessions: 0, counts: Counts::default() }, None);
+        let mut statement = file.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let number: i64 = row.get(0)?;
+            found.sessions += u64::from(last.replace(number) != Some(number));
+            found.counts.add(&Counts::read(row, 1)?);
+        }
+        Ok(found)
+    };
+    read().map_err(|e| file.failure(&e))
+}
+
 /// The sessions of which not all is indexed, by id, and why.
 pub(super) fn problems(file: &IndexFile) -> IndexResult<Vec<(SessionId, String)>> {
     file.filled()?;
