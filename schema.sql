@@ -1,4 +1,4 @@
--- The schema of a store, version 2. Text is UTF-8; times are milliseconds since 1970.
+-- The schema of a store, version 3. Text is UTF-8; times are milliseconds since 1970.
 --
 -- Read the views at the end: their names and columns stay. The tables are the crate's own and may change with the
 -- version in `PRAGMA user_version`. Tables, views and indexes of your own beside them are welcome.
@@ -8,7 +8,7 @@
 -- cent slower (benches/immutability.rs).
 
 PRAGMA application_id = 0x53655065;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- The identity of the store, and a counter that a flush raises so that it has something to commit.
 CREATE TABLE store (
@@ -19,8 +19,9 @@ CREATE TABLE store (
   removed_activity INTEGER NOT NULL
 ) STRICT;
 
--- One row a session: its header and what `stat` and `list` tell of its events. The generated columns are for people: they
--- are NULL where SQLite's JSON functions do not take the header, which then is nested deeper than 1000 levels.
+-- One row a session: its header and what `stat` and `list` tell of its events. The generated columns are for people and
+-- for indexes: they are NULL where SQLite's JSON functions do not take the header, which then is nested deeper than 1000
+-- levels.
 CREATE TABLE sessions (
   -- AUTOINCREMENT: the number of a removed session, a part of its events' keys, is never given again.
   number           INTEGER PRIMARY KEY AUTOINCREMENT CHECK (number < 2147483648),
@@ -64,6 +65,19 @@ CREATE TABLE sessions (
 ) STRICT;
 
 CREATE INDEX sessions_by_creation ON sessions (created_at DESC, id);
+
+-- For lists by what the header says. Only the first has the order of activity and costs an append: the sessions of a working
+-- directory may be most of a store. The others are written with a new session and never again.
+CREATE INDEX sessions_by_cwd ON sessions (cwd, activity);
+CREATE INDEX sessions_by_cwd_and_creation ON sessions (cwd, created_at DESC, id);
+CREATE INDEX sessions_by_parent ON sessions (parent_session, created_at DESC, id) WHERE parent_session IS NOT NULL;
+CREATE INDEX sessions_by_origin ON sessions (origin, created_at DESC, id) WHERE origin IS NOT NULL;
+CREATE INDEX sessions_by_version ON sessions (version, created_at DESC, id);
+
+-- The headers of which the generated columns may tell something else than the crate reads: SQLite's JSON functions do not
+-- take one that is nested deeper than 1000 levels, and end a text at a NUL.
+CREATE INDEX sessions_told_otherwise ON sessions (created_at DESC, id)
+WHERE json_valid(header) = 0 OR instr(header, '\u0000') > 0 OR instr(lower(header), '\ud') > 0;
 
 -- One row an event. Session number and seq make one integer key, so that a session's events lie together and one range
 -- of keys is one slice of a log.

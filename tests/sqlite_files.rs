@@ -75,7 +75,7 @@ fn what_is_not_a_store_is_refused_and_left_as_it_is() {
 
     let path = place("newer");
     drop(SqliteStore::open(&path).unwrap());
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 4").unwrap();
     refused(&path, "version 3");
 
     let path = place("random-header");

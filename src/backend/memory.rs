@@ -203,7 +203,8 @@ impl Storage for Memory {
             ListOrder::Created => log.header.created_at(),
         };
         let logs = sessions.by_id.iter().map(|(id, log)| (key(log), id, log));
-        let mut behind: Vec<_> = logs.filter(|(key, id, _)| wanted.is_behind(*key, id)).collect();
+        let may_pass = |log: &Log| wanted.filter.matches_header(&log.header);
+        let mut behind: Vec<_> = logs.filter(|(key, id, log)| wanted.is_behind(*key, id) && may_pass(log)).collect();
         behind.sort_by_key(|(key, id, _)| (Reverse(*key), *id));
         let snapshots = behind.into_iter().map(|(key, _, log)| (key, log.snapshot(self.number, wanted.vocabulary)));
         let listed = snapshots.filter_map(|(key, told)| Some(Listed { key, snapshot: wanted.let_through(told)? }));

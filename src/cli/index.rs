@@ -10,9 +10,12 @@ use super::place::Place;
 use super::progress::Bar;
 use super::screen::{note, visible};
 use crate::log::{SessionHeader, SessionId};
-use crate::query::index::{IndexError, IndexResult, SearchIndex, SessionFacts, UpdateReport, known_facts};
+use crate::query::index::{
+    IndexError, IndexOptions, IndexResult, SearchIndex, SessionFacts, UpdateReport, known_facts,
+};
 use crate::seam::{
-    CreateOptions, ListQuery, OpenOptions, Page, Result, SessionHandle, SessionPersistence, SessionState, Snapshot,
+    CreateOptions, Fault, ListQuery, OpenOptions, Page, Result, SessionHandle, SessionPersistence, SessionState,
+    Snapshot,
 };
 
 type Outcome<T> = std::result::Result<T, Failure>;
@@ -60,6 +63,11 @@ impl IndexPlace {
         let index = SearchIndex::open(self.path(place)?)?;
         let report = update(&index, store)?;
         Ok(Updated { index, report })
+    }
+
+    /// Tells what in the index is not as the logs of the store make it.
+    pub(super) fn check(&self, place: &Place, store: &dyn SessionPersistence, tell: impl FnMut(&Fault)) -> Outcome<()> {
+        Ok(SearchIndex::check(self.path(place)?, &IndexOptions::default(), store, tell)?)
     }
 
     /// What the index knows of sessions as they are now. Whatever keeps it from telling is no matter of who asks for them.

@@ -7,11 +7,12 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 use super::failure::Failure;
 use super::index::IndexPlace;
+use super::list::counted as number_of;
 use super::place::Place;
 use super::record::print_line;
 use super::screen::{BOLD, Screen, note, visible};
 use super::table::{Cell, Column, Table};
-use crate::query::index::{Counts, GroupBy, StatisticsRow};
+use crate::query::index::{Counts, GroupBy, SearchIndex, StatisticsRow};
 
 /// Count turns, calls of tools, errors and tokens
 #[derive(Args)]
@@ -93,6 +94,14 @@ impl Stats {
             table(self.by, &rows).print(screen)?;
         }
         screen.flush()?;
+        let absent = updated.ask(&*store, SearchIndex::inherited_from_absent)?;
+        if absent.sessions > 0 {
+            note(&format!(
+                "sessions: note: not counted is what {} inherited from a parent that is not stored here: {}",
+                number_of(absent.sessions, "session"),
+                number_of(absent.counts.events, "event"),
+            ));
+        }
         updated.tell_gaps(&*store, None)
     }
 }

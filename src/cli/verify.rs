@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::failure::Failure;
+use super::index::IndexPlace;
 use super::list::counted;
 use super::place::Place;
 use super::progress::Bar;
@@ -23,10 +24,12 @@ A line for each fault tells its kind, the session, the event, what is wrong and 
   count      a counter or a note of a log differs from it; the log itself is sound
   orphan     rows or files that belong to no session
   structure  the file itself: its pages, indexes, triggers
+  index      the search index is not what the logs make of it; the store is not affected, and the
+             next search makes a removed index anew
   leftover   no event is wrong, but something lies there that need not: what a write left that was
              stopped, or what a log that was cut short ends in
 Exit code 1 when there is a fault, other than leftovers. With IDs only their logs are read, and what
-the store keeps beside all logs is not looked at. Nothing is changed.
+the store keeps beside all logs is not looked at, nor the search index. Nothing is changed.
 
 Examples:
   sessions verify
@@ -39,6 +42,8 @@ pub(super) struct Verify {
     /// One JSON object a fault
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    index: IndexPlace,
 }
 
 impl Verify {
@@ -47,17 +52,29 @@ impl Verify {
         let sessions = (!self.sessions.is_empty()).then_some(&*self.sessions);
         let bar = Bar::new();
         let mut written = Ok(());
-        let report = upkeep::verify(&*store, sessions, &mut |progress| match progress {
-            Progress::Reading { session, read, of } => bar.reading(session, read, of),
-            Progress::Storage => bar.doing("the logs are read; checking what the store keeps beside them"),
-            Progress::Fault(fault) if written.is_ok() => {
+        let mut tell = |fault: &Fault| {
+            if written.is_ok() {
                 written = bar.aside(|| if self.json { Record::print(fault, screen) } else { print(fault, screen) });
             }
-            Progress::Fault(_) => {}
+        };
+        let mut report = upkeep::verify(&*store, sessions, &mut |progress| match progress {
+            Progress::Reading { session, read, of } => bar.reading(session, read, of),
+            Progress::Storage => bar.doing("the logs are read; checking what the store keeps beside them"),
+            Progress::Fault(fault) => tell(fault),
         })?;
+        let mut indexed = Ok(());
+        if sessions.is_none() {
+            bar.doing("checking the search index");
+            indexed = self.index.check(place, &*store, |fault| {
+                report.faults += 1;
+                tell(fault);
+            });
+        }
         drop(bar);
         written?;
         note(&summary(report));
+        // What is known of the store was told, whatever the index is.
+        indexed?;
         if report.is_sound() { Ok(()) } else { Err(Failure::Reported) }
     }
 }
@@ -71,7 +88,8 @@ fn print(fault: &Fault, screen: &mut Screen) -> io::Result<()> {
     place.extend(fault.session.as_ref().map(|session| format!("session {}", visible(&format!("{session:?}")))));
     place.extend(fault.seq.map(|seq| format!("seq {seq}")));
     place.extend(fault.offset.map(|offset| format!("byte {offset}")));
-    let place = if place.is_empty() { "the store".to_owned() } else { place.join(" ") };
+    let whole = if fault.kind == FaultKind::Index { "the search index" } else { "the store" };
+    let place = if place.is_empty() { whole.to_owned() } else { place.join(" ") };
     let kind = screen.paint(style, &format!("{:9}", fault.kind));
     writeln!(screen, "{kind}  {place}: {}; {}", visible(&fault.reason), visible(&fault.advice))?;
     screen.flush()

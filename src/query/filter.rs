@@ -104,7 +104,7 @@ impl EventFilter {
     }
 }
 
-pub(super) fn checked<T: Display + PartialOrd>(
+fn checked<T: Display + PartialOrd>(
     what: &str,
     ranges: impl IntoIterator<Item = RangeInclusive<T>>,
 ) -> Result<Vec<RangeInclusive<T>>, QueryError> {

@@ -1,11 +1,11 @@
 //! [`Ancestry`] and [`Descendant`]: which sessions descend from which.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::{QueryError, SessionReader, SessionRecord};
 use crate::log::SessionId;
-use crate::paging::Listed;
-use crate::seam::ListOrder;
+use crate::paging::{Descent, Listed, descend};
+use crate::seam::{ListFilter, ListOrder};
 
 /// The ancestors of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,65 +60,52 @@ impl SessionReader {
     }
 
     /// The descendants of a session, live ones and stored ones: each before its own children, the children of one parent by
-    /// the time of their creation and then by id. The whole store is listed for it, and no event is read. Sessions whose
-    /// header cannot be read have no known parent.
+    /// the time of their creation and then by id. The store is asked for the children of each generation, and no event is
+    /// read. Sessions whose header cannot be read have no known parent.
     ///
     /// # Errors
     ///
-    /// Those of [`SessionReader::record`], for every session; `InvalidLineage` where the session descends from itself.
+    /// Those of [`SessionReader::record`], for every one of them; `InvalidLineage` where the session descends from itself.
     pub fn descendants(&self, id: &SessionId) -> Result<Vec<Descendant>, QueryError> {
         self.record(id)?;
-        let mut children = self.children_by_parent()?;
-        let mut found: Vec<Descendant> = Vec::new();
-        let mut waiting = Vec::new();
-        let mut add = |waiting: &mut Vec<Descendant>, parent: &SessionId, depth| {
-            let mut own = children.remove(parent.as_str()).unwrap_or_default();
-            // Taken from the end, so the first child has to stand there.
-            own.sort_by(|a, b| b.order().cmp(&a.order()));
-            waiting.extend(own.into_iter().map(|record| Descendant { record, depth }));
-        };
-        add(&mut waiting, id, 1);
-        while let Some(next) = waiting.pop() {
-            if next.record.id() == id {
-                // Each has one parent, so that a circle can only be closed here.
-                return Err(QueryError::InvalidLineage {
-                    session: id.clone(),
-                    circle: circle(id, &next.record, &found),
-                });
+        let Descent { found, circle: closed } = descend(id, |parents| {
+            let filter = match parents {
+                Some(parents) => ListFilter::new().with_parents(parents.iter().map(|parent| Some(parent.as_str()))),
+                None => ListFilter::new(),
+            };
+            let records = self.records(&filter)?;
+            Ok::<_, QueryError>(records.into_iter().map(|record| (record.header.clone(), record)).collect())
+        })?;
+        let found: Vec<_> = found.into_iter().map(|(record, depth)| Descendant { record, depth }).collect();
+        match closed {
+            Some((last, before)) => {
+                Err(QueryError::InvalidLineage { session: id.clone(), circle: circle(id, &last, &found[..before]) })
             }
-            add(&mut waiting, next.record.id(), next.depth + 1);
-            found.push(next);
+            None => Ok(found),
         }
-        Ok(found)
     }
 
-    /// Every session, live or stored, by its parent.
-    fn children_by_parent(&self) -> Result<HashMap<String, Vec<SessionRecord>>, QueryError> {
-        let mut children: HashMap<String, Vec<SessionRecord>> = HashMap::new();
-        for record in self.records()? {
-            if let Some(parent) = record.header.parent_session() {
-                children.entry(parent.to_owned()).or_default().push(record);
-            }
-        }
-        Ok(children)
-    }
-
-    /// Every session, live or stored, whose header can be read.
-    pub(super) fn records(&self) -> Result<Vec<SessionRecord>, QueryError> {
-        let mut live = HashMap::new();
-        for session in self.hub.iter().flat_map(|hub| hub.sessions()) {
-            live.insert(session.id().clone(), session);
-        }
+    /// The sessions, live or stored, that a filter lets through by their ids and headers, where a header can be read.
+    pub(super) fn records(&self, filter: &ListFilter) -> Result<Vec<SessionRecord>, QueryError> {
         let (mut records, mut seen) = (Vec::new(), HashSet::new());
-        for snapshot in Listed::new(&*self.store, ListOrder::Created) {
+        for snapshot in Listed::filtered(&*self.store, ListOrder::Created, filter.clone()) {
             let snapshot = snapshot?;
-            let header = live.get(&snapshot.id).map(|session| session.header());
+            let live = self.live(&snapshot.id);
             if seen.insert(snapshot.id.clone()) {
-                records.extend(SessionRecord::of(header, Some(&snapshot))?);
+                records.extend(SessionRecord::of(live.as_ref().map(|live| live.header()), Some(&snapshot))?);
             }
         }
-        for session in live.values().filter(|session| !seen.contains(session.id())) {
-            records.extend(SessionRecord::of(Some(session.header()), None)?);
+        records.extend(self.live_records(filter)?.into_iter().filter(|record| !seen.contains(record.id())));
+        Ok(records)
+    }
+
+    /// Those of them that are live.
+    pub(super) fn live_records(&self, filter: &ListFilter) -> Result<Vec<SessionRecord>, QueryError> {
+        let mut records = Vec::new();
+        for session in self.hub.iter().flat_map(|hub| hub.sessions()) {
+            if filter.matches_id(session.id()) && filter.matches_header(session.header()) {
+                records.extend(SessionRecord::of(Some(session.header()), self.store.stat(session.id())?.as_ref())?);
+            }
         }
         Ok(records)
     }

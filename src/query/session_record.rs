@@ -22,11 +22,6 @@ impl SessionRecord {
         self.header.id()
     }
 
-    /// Its place among siblings: by the time of creation, then by id.
-    pub(super) fn order(&self) -> (u64, &SessionId) {
-        (self.header.created_at(), self.id())
-    }
-
     /// What is known of a session; nothing where it is neither live nor has a header that can be read.
     pub(super) fn of(live: Option<&SessionHeader>, stored: Option<&Snapshot>) -> Result<Option<Self>, QueryError> {
         let stored_header = stored.and_then(|snapshot| snapshot.header.as_ref());

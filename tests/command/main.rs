@@ -6,6 +6,7 @@ mod asking;
 mod demo;
 mod folder;
 mod follow;
+mod index;
 mod listing;
 mod looking;
 mod messages;

@@ -128,3 +128,20 @@ fn nothing_that_is_stored_drives_the_terminal() {
         }
     }
 }
+
+#[test]
+fn what_was_inherited_from_a_parent_that_is_gone_is_told_and_not_counted() {
+    let folder = forked("sessions.db");
+    let stats = || {
+        let run = folder.run(&["stats", "--json"]);
+        (objects(&run.out)[0]["inputTokens"].as_u64(), run.err)
+    };
+    assert_eq!(stats(), (Some(165), String::new()));
+    folder.run(&["remove", "a"]).done();
+    let (tokens, told) = stats();
+    assert_eq!(tokens, Some(55));
+    assert_eq!(
+        told,
+        "sessions: note: not counted is what 1 session inherited from a parent that is not stored here: 1 event\n"
+    );
+}

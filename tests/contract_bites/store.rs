@@ -265,7 +265,8 @@ impl SessionPersistence for BrokenStore {
             }
             Fault::RepeatsAtPages if query.cursor.is_some() => items.extend(lock(&self.0.last_listed).clone()),
             Fault::SkipsAtPages if query.cursor.is_some() => drop(items.drain(..items.len().min(1))),
-            Fault::NeverEnds if next.is_none() => next.clone_from(&query.cursor),
+            // A cursor of its own where there was none: who goes on with it is refused.
+            Fault::NeverEnds if next.is_none() => next = query.cursor.clone().or_else(|| "more".parse().ok()),
             Fault::OnePage => next = None,
             _ => {}
         }

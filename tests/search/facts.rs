@@ -106,9 +106,21 @@ fn forks_count_what_they_did_themselves_and_tell_what_they_inherited_apart() {
         let facts = index.facts(&id(name)).unwrap().unwrap();
         assert_eq!((facts.own.input_tokens, facts.inherited.input_tokens), (own, inherited), "{name}");
     }
+    assert_eq!(index.inherited_from_absent().unwrap().sessions, 0);
     append(&store, "a", &turn(7, "m", 1));
     index.update(&store).unwrap();
     assert_eq!((total(&index), by(&index, GroupBy::Session)), (1173, counted(&store, &names)));
+}
+
+#[test]
+fn what_a_session_inherited_from_one_that_is_gone_is_told_apart() {
+    let store = forked();
+    let (_folder, index) = fresh();
+    store.remove(&id("b")).unwrap();
+    index.update(&store).unwrap();
+    let absent = index.inherited_from_absent().unwrap();
+    assert_eq!((absent.sessions, absent.counts.input_tokens), (1, 165));
+    assert_eq!(index.total().unwrap().counts.input_tokens, 1117);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::connections::{Connections, Reading};
 use super::failure::Context;
 use super::journal::Journal;
 use super::lease::{Lease, Locks};
+use super::listing::{self, Owned};
 use super::reader::{self, Numbered};
 use super::row::{self, SessionKey};
 use super::writer::Writer;
@@ -207,15 +208,22 @@ impl Storage for Database {
             if locked.contains(&told.number) { self.with_owner(told, &context) } else { Ok(told.snapshot) }
         };
         if wanted.filter.is_owned().is_some() {
-            let locked = locked()?;
+            let owned = Owned { numbers: locked()? };
             let listed = self.read(&context, |view| {
-                reader::list(view, wanted, &context, |told| Ok(wanted.let_through(with_owner(told, &locked)?)))
+                let let_through = |told| Ok(wanted.let_through(with_owner(told, &owned.numbers)?));
+                listing::list(
+                    view,
+                    wanted,
+                    wanted.filter.is_owned().filter(|is| *is).map(|_| &owned),
+                    &context,
+                    let_through,
+                )
             })?;
             return Ok(listed.into_iter().map(|(key, snapshot)| Listed { key, snapshot }).collect());
         }
         let listed = self.read(&context, |view| {
             let let_through = |told: Numbered| Ok(wanted.filter.matches(&told.snapshot).then_some(told));
-            reader::list(view, wanted, &context, let_through)
+            listing::list(view, wanted, None, &context, let_through)
         })?;
         let locked = locked()?;
         listed.into_iter().map(|(key, told)| Ok(Listed { key, snapshot: with_owner(told, &locked)? })).collect()

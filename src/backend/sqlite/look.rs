@@ -100,9 +100,9 @@ impl Look {
         }
     }
 
-    /// Refuses a store of an earlier version where it cannot be brought to this one.
+    /// Refuses a store of an earlier version that cannot be read as it is, where it cannot be brought to this one.
     pub(super) fn check_version(&self, context: &Context<'_>) -> Result<()> {
-        if self.version == schema::VERSION {
+        if schema::is_readable(self.version) {
             return Ok(());
         }
         let (found, known) = (self.version, schema::VERSION);
@@ -370,7 +370,7 @@ impl Store {
                 Ok(SessionRow::read(row).ok().and_then(|newest| i64::try_from(newest.activity).ok()))
             })
         };
-        let newest = if version == schema::VERSION { newest().optional() } else { Ok(None) };
+        let newest = if schema::is_readable(version) { newest().optional() } else { Ok(None) };
         let whole_activity = match newest {
             Ok(newest) => newest.flatten(),
             // A row that cannot be read proves nothing, and keeps nobody from the others.

@@ -26,8 +26,21 @@ FROM sessions;
 PRAGMA user_version = 2;
 ";
 
+/// What leads to version 3, in which the sessions of a working directory, a parent, an origin or a format are found without
+/// looking at the others. A store of version 2 that cannot be written is read as it is, only slower.
+const TO_3: &str = "\
+CREATE INDEX sessions_by_cwd ON sessions (cwd, activity);
+CREATE INDEX sessions_by_cwd_and_creation ON sessions (cwd, created_at DESC, id);
+CREATE INDEX sessions_by_parent ON sessions (parent_session, created_at DESC, id) WHERE parent_session IS NOT NULL;
+CREATE INDEX sessions_by_origin ON sessions (origin, created_at DESC, id) WHERE origin IS NOT NULL;
+CREATE INDEX sessions_by_version ON sessions (version, created_at DESC, id);
+CREATE INDEX sessions_told_otherwise ON sessions (created_at DESC, id)
+WHERE json_valid(header) = 0 OR instr(header, '\\u0000') > 0 OR instr(lower(header), '\\ud') > 0;
+PRAGMA user_version = 3;
+";
+
 /// Each version that was ever written, with what leads from it to the next.
-const MIGRATIONS: [(i64, &str); 1] = [(1, TO_2)];
+const MIGRATIONS: [(i64, &str); 2] = [(1, TO_2), (2, TO_3)];
 
 /// Whether a version can be brought to this one.
 pub(super) fn is_known(version: i64) -> bool {
@@ -66,7 +79,8 @@ mod tests {
     use super::*;
 
     /// The schema of each earlier version, as it was.
-    const EARLIER: [(i64, &str); 1] = [(1, include_str!("../../../tests/schemas/1.sql"))];
+    const EARLIER: [(i64, &str); 2] =
+        [(1, include_str!("../../../tests/schemas/1.sql")), (2, include_str!("../../../tests/schemas/2.sql"))];
 
     /// What a schema is made of: all columns with their types, and the text of all else.
     fn shape(connection: &Connection) -> Vec<(String, String)> {

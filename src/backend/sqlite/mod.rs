@@ -17,6 +17,7 @@ mod in_place;
 mod inspection;
 mod journal;
 mod lease;
+mod listing;
 mod look;
 mod migration;
 mod options;

@@ -1,13 +1,13 @@
 //! Reading: every function works in the one view that it is given.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
-use super::super::runtime::{Slice, Stored, Wanted};
+use super::super::runtime::{Slice, Stored};
 use super::failure::{Context, corruption};
 use super::row::{self, SessionKey};
 use super::session_row::{STORE_ID, SessionRow, session_query, type_checksum};
 use crate::log::{Seq, SessionId, Vocabulary};
-use crate::seam::{Error, ListOrder, Result, Revision, SeqRange, Snapshot, checks};
+use crate::seam::{Error, Result, Revision, SeqRange, Snapshot, checks};
 
 const BY_ID: &str = session_query!("WHERE id = ?1");
 
@@ -17,17 +17,9 @@ const BY_NUMBER: &str = session_query!("WHERE number = ?1");
 
 const TYPES: &str = "SELECT type, first_seq FROM session_types WHERE session = ?1";
 
-const BY_ACTIVITY: &str = session_query!("WHERE activity <= ?1 ORDER BY activity DESC");
-
-/// Behind a place in the order of creation come first the rest of its tie, then everything older: two ranges of one index.
-const CREATED_TOGETHER: &str = session_query!("WHERE created_at = ?1 AND id > ?2 ORDER BY id");
-
-const CREATED_BEFORE: &str = session_query!("WHERE created_at < ?1 ORDER BY created_at DESC, id");
-
 /// Every statement that reads, for the tests that look at how SQLite runs them.
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 8] =
-    [CONTAINS, BY_ID, BY_NUMBER, TYPES, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE, row::SLICE];
+pub(super) const STATEMENTS: [&str; 5] = [CONTAINS, BY_ID, BY_NUMBER, TYPES, row::SLICE];
 
 /// Whether an id is taken.
 pub(super) fn contains(view: &Connection, id: &SessionId) -> Result<bool, rusqlite::Error> {
@@ -136,55 +128,13 @@ pub(super) fn store_id(view: &Connection, context: &Context<'_>) -> Result<Strin
     view.query_row("SELECT store_id FROM store", [], |row| row.get(0)).map_err(|e| context.sqlite(e))
 }
 
-pub(super) fn list<T>(
-    view: &Connection,
-    wanted: &Wanted<'_>,
-    context: &Context<'_>,
-    let_through: impl Fn(Numbered) -> Result<Option<T>>,
-) -> Result<Vec<(u64, T)>> {
-    let mut listed = Vec::new();
-    let key = wanted.after.as_ref().map_or(i64::MAX, |a| i64::try_from(a.highest()).unwrap_or(i64::MAX));
-    let mut add = |statement: &str, arguments: &[&dyn rusqlite::ToSql]| -> Result<()> {
-        let mut statement = view.prepare_cached(statement).map_err(|e| context.sqlite(e))?;
-        let mut rows = statement.query(arguments).map_err(|e| context.sqlite(e))?;
-        while listed.len() < wanted.most()
-            && let Some(found) = rows.next().map_err(|e| context.sqlite(e))?
-        {
-            let place = match wanted.order {
-                ListOrder::Activity => found.get(12),
-                ListOrder::Created => found.get(3),
-            };
-            // The index holds numbers only; a row that has become something else is told with the last ones.
-            let key = place.unwrap_or(0);
-            let told = snapshot(found, wanted.vocabulary, context)?;
-            // Such a row must not be listed on every page again.
-            if wanted.is_behind(key, &told.snapshot.id)
-                && let Some(told) = let_through(told)?
-            {
-                listed.push((key, told));
-            }
-        }
-        Ok(())
-    };
-    match wanted.order {
-        ListOrder::Activity => add(BY_ACTIVITY, params![key])?,
-        ListOrder::Created => {
-            if let Some(place) = &wanted.after {
-                add(CREATED_TOGETHER, params![key, place.id.as_str()])?;
-            }
-            add(CREATED_BEFORE, params![key])?;
-        }
-    }
-    Ok(listed)
-}
-
 /// A snapshot with the number of its session, by which its owner is found.
 pub(super) struct Numbered {
     pub(super) number: i64,
     pub(super) snapshot: Snapshot,
 }
 
-fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Context<'_>) -> Result<Numbered> {
+pub(super) fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Context<'_>) -> Result<Numbered> {
     let store: String = found.get(STORE_ID).map_err(|e| context.sqlite(e))?;
     let row = match SessionRow::read(found) {
         Ok(row) => row,
@@ -236,10 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn no_list_and_no_stat_touches_the_events() {
-        for statement in [BY_ID, BY_ACTIVITY, CREATED_TOGETHER, CREATED_BEFORE] {
-            assert!(!statement.contains(" events") && !statement.contains("session_"), "{statement}");
-        }
+    fn no_stat_touches_the_events() {
+        assert!(!BY_ID.contains(" events") && !BY_ID.contains("session_"), "{BY_ID}");
     }
 
     #[test]

@@ -13,7 +13,15 @@ const SCHEMA: &str = include_str!("../../../schema.sql");
 pub(crate) const APPLICATION_ID: i64 = 0x5365_5065;
 
 /// `PRAGMA user_version` of the schema that this build reads and writes.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
+
+/// The first version whose tables are those of this build: what later ones brought only makes reading faster.
+const FIRST_READABLE: i64 = 2;
+
+/// Whether this build reads stores of a version as they are.
+pub(super) fn is_readable(version: i64) -> bool {
+    (FIRST_READABLE..=VERSION).contains(&version)
+}
 
 /// `PRAGMA application_id` of the databases in which DeepSeek Harness keeps sessions.
 pub(crate) const DSH_APPLICATION_ID: i64 = 0x4453_4850;

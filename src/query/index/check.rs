@@ -25,7 +25,7 @@ pub(super) fn check(
 ) -> IndexResult<()> {
     let mut tell = |session: Option<&SessionId>, reason: &str| {
         let advice = "remove the file: the next search makes it anew, and the store is not affected";
-        let fault = Fault::new(FaultKind::Index, format!("the search index {path:?}: {reason}"), advice);
+        let fault = Fault::new(FaultKind::Index, format!("{}: {reason}", path.display()), advice);
         tell(&match session {
             Some(session) => fault.of(session),
             None => fault,

@@ -16,6 +16,7 @@ use crate::private;
 const APPLICATION_ID: u32 = 0x5365_4964;
 /// `PRAGMA user_version` of the tables that this build reads and writes.
 const VERSION: i64 = 1;
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// What SQLite puts beside a database.
@@ -64,7 +65,7 @@ impl IndexFile {
     /// Opens the index at a path, or tells what lies there instead.
     pub(super) fn find(path: &Path, patience: Duration) -> IndexResult<Result<Self, Found>> {
         let lock = lock_file(path)?;
-        lock.lock_shared().map_err(|e| failed(path, &e))?;
+        take(path, patience, || lock.try_lock_shared())?;
         Ok(match look(path, patience)? {
             Found::Usable(connection, name) => {
                 Ok(Self { connection, path: path.to_owned(), name, _shared: lock, identity: identity(path) })
@@ -76,7 +77,7 @@ impl IndexFile {
     /// Puts a new index in the place of what cannot be used, while nobody else uses it.
     fn make(path: &Path, patience: Duration) -> IndexResult<()> {
         let lock = lock_file(path)?;
-        lock_alone(path, &lock, patience)?;
+        take(path, patience, || lock.try_lock())?;
         // Another process may have made it meanwhile.
         match look(path, patience)? {
             Found::Usable(..) => Ok(()),
@@ -96,7 +97,7 @@ impl IndexFile {
         kept.map_err(|e| sqlite(&path, &e))?;
         drop(connection);
         lock.unlock().map_err(|e| failed(&path, &e))?;
-        lock_alone(&path, &lock, patience)?;
+        take(&path, patience, || lock.try_lock())?;
         // Whoever was faster made a new one.
         if identity(&path) == opened {
             remove(&path).map_err(|e| failed(&path, &e))?;
@@ -181,11 +182,11 @@ fn failed(path: &Path, error: &io::Error) -> IndexError {
     IndexError::Failed { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// Waits until nobody else uses the file.
-fn lock_alone(path: &Path, lock: &File, patience: Duration) -> IndexResult<()> {
+/// Waits until nobody has the lock in a way that keeps this one out.
+fn take(path: &Path, patience: Duration, mut lock: impl FnMut() -> Result<(), TryLockError>) -> IndexResult<()> {
     let started = std::time::Instant::now();
     loop {
-        match lock.try_lock() {
+        match lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if started.elapsed() < patience => {
                 std::thread::sleep(Duration::from_millis(5));
@@ -238,7 +239,8 @@ fn look(path: &Path, patience: Duration) -> IndexResult<Found> {
 /// Whether the start of a damaged database says that it is an index.
 fn is_ours(path: &Path, patience: Duration) -> bool {
     let id = || {
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        // One that may only read would leave its side files behind.
+        let connection = Connection::open_with_flags(path, FLAGS)?;
         connection.busy_timeout(patience)?;
         // A file that was cut short is not read otherwise.
         connection.pragma_update(None, "writable_schema", true)?;
@@ -277,8 +279,7 @@ fn identify(connection: &Connection) -> Result<Identity, rusqlite::Error> {
 }
 
 fn open(path: &Path, patience: Duration) -> Result<Connection, rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(path, FLAGS)?;
     connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

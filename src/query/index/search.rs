@@ -137,10 +137,10 @@ impl SearchQuery {
 
 pub(super) fn search(file: &IndexFile, query: &SearchQuery) -> IndexResult<SearchPage> {
     let literal = query.literal()?;
+    file.filled()?;
     let SearchQuery { session, event_types, cwd, since, until, .. } = query;
     let what = format!("{session:?} {event_types:?} {cwd:?} {since:?} {until:?} {}", literal.as_folded());
     let fingerprint = xxh3_64(what.as_bytes());
-    file.filled()?;
     let behind = query.cursor.as_ref().map(|cursor| cursor.rank(&file.name, fingerprint)).transpose()?;
     let mut found = Found { literal: &literal, behind, limit: query.limit, total: 0, best: BTreeMap::new() };
     found.look(file, query)?;

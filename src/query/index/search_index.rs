@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::file::IndexFile;
 use super::{
     GroupBy, IndexError, IndexResult, SearchPage, SearchQuery, SessionFacts, StatisticsRow, UpdateReport, catch_up,
-    check, search, statistics,
+    check, search, session_facts, statistics,
 };
 use crate::log::SessionId;
 use crate::seam::{Fault, SessionPersistence};
@@ -141,7 +141,7 @@ impl SearchIndex {
     ///
     /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn facts(&self, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
-        self.reading(|file| statistics::facts(file, session))
+        self.reading(|file| session_facts::facts(file, session))
     }
 
     /// What happened in all sessions together, grouped. What a session inherited is counted in its parent and not again.
@@ -151,6 +151,17 @@ impl SearchIndex {
     /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn statistics(&self, by: GroupBy) -> IndexResult<Vec<StatisticsRow>> {
         self.reading(|file| statistics::statistics(file, by))
+    }
+
+    /// What sessions inherited from parents that are not indexed, each session for itself, as one group without a key.
+    /// [`SearchIndex::total`] and [`SearchIndex::statistics`] do not count it: what happened in a session is counted there
+    /// alone, and two that inherited the same cannot be told from two that did it twice.
+    ///
+    /// # Errors
+    ///
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
+    pub fn inherited_from_absent(&self) -> IndexResult<StatisticsRow> {
+        self.reading(statistics::inherited_from_absent)
     }
 
     /// What happened in all sessions together, as one group without a key: each session counts, those included in which

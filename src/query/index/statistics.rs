@@ -1,6 +1,6 @@
-//! [`SessionFacts`] and [`StatisticsRow`]: what happened in one session, and in all of them.
+//! [`StatisticsRow`]: what happened in all sessions together.
 
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 
 use super::IndexResult;
 use super::file::IndexFile;
@@ -65,30 +65,6 @@ counts! {
     reasoning_tokens,
 }
 
-/// What is known of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionFacts {
-    /// The session.
-    pub session: SessionId,
-    /// The title that it was given last, or else the start of the first message of a person, on one line.
-    pub title: Option<String>,
-    /// Whether its last turn has no end: it is being written, or its process died.
-    pub is_interrupted: bool,
-    /// Whether no person said anything in it and no turn was started.
-    pub is_blank: bool,
-    /// The earliest time of an event, in milliseconds since 1970.
-    pub first_time: Option<i64>,
-    /// The latest time of an event, in milliseconds since 1970.
-    pub last_time: Option<i64>,
-    /// Why not all of it is indexed.
-    pub problem: Option<String>,
-    /// What happened in it.
-    pub own: Counts,
-    /// What happened in what it inherited.
-    pub inherited: Counts,
-}
-
 /// By what statistics are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -115,40 +91,6 @@ pub struct StatisticsRow {
     pub counts: Counts,
 }
 
-pub(super) fn facts(file: &IndexFile, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
-    file.filled()?;
-    let read = || {
-        // One view of the file for all statements.
-        let view = file.connection.unchecked_transaction()?;
-        let sql = "SELECT number, title, is_open, first_time, last_time, problem FROM session WHERE id = ?";
-        let row = view.query_row(sql, [session.as_str()], |row| {
-            let facts = SessionFacts {
-                session: session.clone(),
-                title: row.get(1)?,
-                is_interrupted: row.get(2)?,
-                is_blank: true,
-                first_time: row.get(3)?,
-                last_time: row.get(4)?,
-                problem: row.get(5)?,
-                own: Counts::default(),
-                inherited: Counts::default(),
-            };
-            Ok((row.get::<_, i64>(0)?, facts))
-        });
-        let Some((number, mut facts)) = row.optional()? else { return Ok(None) };
-        let sql = format!("SELECT is_inherited, {} FROM count WHERE session = ?", Counts::COLUMNS.join(", "));
-        let mut statement = view.prepare_cached(&sql)?;
-        let mut rows = statement.query([number])?;
-        while let Some(row) = rows.next()? {
-            let counts = if row.get(0)? { &mut facts.inherited } else { &mut facts.own };
-            counts.add(&Counts::read(row, 1)?);
-        }
-        facts.is_blank = [&facts.own, &facts.inherited].iter().all(|counts| counts.user_messages + counts.turns == 0);
-        Ok(Some(facts))
-    };
-    read().map_err(|e| file.failure(&e))
-}
-
 /// What happened in all sessions; how many are indexed, those included in which nothing happened.
 pub(super) fn total(file: &IndexFile) -> IndexResult<StatisticsRow> {
     file.filled()?;
@@ -167,6 +109,30 @@ pub(super) fn total(file: &IndexFile) -> IndexResult<StatisticsRow> {
     read().map_err(|e| file.failure(&e))
 }
 
+/// What sessions inherited from others that are not indexed.
+pub(super) fn inherited_from_absent(file: &IndexFile) -> IndexResult<StatisticsRow> {
+    file.filled()?;
+    let sql = format!(
+        "SELECT number, count.{} FROM count JOIN session ON number = session \
+         WHERE is_inherited = 1 AND (parent IS NULL OR parent NOT IN (SELECT id FROM session)) ORDER BY number",
+        Counts::COLUMNS.join(", count.")
+    );
+    let read = || {
+        let (mut found, mut last) =
+            (StatisticsRow { key: String::new(), sessions: 0, counts: Counts::default() }, None);
+        let mut statement = file.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let number: i64 = row.get(0)?;
+            found.sessions += u64::from(last.replace(number) != Some(number));
+            found.counts.add(&Counts::read(row, 1)?);
+        }
+        Ok(found)
+    };
+    read().map_err(|e| file.failure(&e))
+}
+
+/// The sessions of which not all is indexed, by id, and why.
 pub(super) fn problems(file: &IndexFile) -> IndexResult<Vec<(SessionId, String)>> {
     file.filled()?;
     let read = || {
