@@ -131,7 +131,6 @@ impl Updated {
 
 fn update(index: &SearchIndex, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
     let bar = Bar::new();
-    bar.doing("indexing");
     index.update(&Watched { store, bar: &bar })
 }
 

@@ -1,6 +1,7 @@
 //! `sessions list`.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
@@ -131,6 +132,7 @@ impl List {
             return Ok(());
         }
         print_table(screen, &page.items, &known)?;
+        screen.flush()?;
         if let Some(next) = next {
             note(&format!("there are more; the next page: add --cursor {next}"));
         }

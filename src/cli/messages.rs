@@ -51,6 +51,7 @@ impl Messages {
                 print(message, screen)?;
             }
         }
+        screen.flush()?;
         if messages.is_empty() {
             note("the model sees no message");
         }

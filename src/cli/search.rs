@@ -83,6 +83,8 @@ impl Search {
         for hit in &page.hits {
             if self.json { Found::of(hit).print(screen)? } else { print(hit, screen)? }
         }
+        // What is told of the page stands behind it.
+        screen.flush()?;
         match page.next.map(|next| PageStart::behind(&next, &self.period, asked)) {
             Some(next) if self.json => print_line(screen, &Next { cursor: &next })?,
             Some(next) => note(&format!(
