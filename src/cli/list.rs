@@ -26,17 +26,19 @@ use crate::seam::{
 /// List sessions, most recently active first
 #[derive(Args)]
 #[command(after_help = "\
-ACTIVE is the last write to a session, and where the store has not noted it the time of its last event;
---since and --until go by that. Only sessions are listed that every given filter lets through.
+ACTIVE is the last write to a session, and where the store has not noted it the time of its last
+event; --since and --until go by that. Only sessions are listed that every given filter lets
+through.
 
-Titles, and in JSON title, turns, toolCalls, inputTokens, outputTokens, interrupted and blank, are told
-of sessions that are as the search index knows them, which `sessions search` and `sessions stats` bring
-up to date; what a session inherited is not counted. Nothing else is read for it, and nothing written.
+Titles, and in JSON title, turns, toolCalls, inputTokens, outputTokens, interrupted and blank,
+are told of sessions that are as the search index knows them, which `sessions search` and
+`sessions stats` bring up to date; what a session inherited is not counted. Nothing else is read
+for it, and nothing written.
 
 Examples:
   sessions list --limit 20
   sessions list --cwd . --since 7d
-  sessions list --json --json | jq -r 'select(.eventCount > 100) | .id'")]
+  sessions list --json | jq -r 'select(.eventCount > 100) | .id'")]
 pub(super) struct List {
     /// One JSON object a line, and the cursor of the next page as the last
     #[arg(long)]

@@ -17,9 +17,9 @@ use crate::query::{QueryError, SessionReader};
 /// Show what the model would see of a session now
 #[derive(Args)]
 #[command(after_help = "\
-What was taken off the surface of a log, as by a compaction, is not there; `sessions show` has all that
-happened. A turn that has no end is ended in memory as a host would end it that takes the session up
-again, also where another process is just writing it. Nothing is stored.
+What was taken off the surface of a log, as by a compaction, is not there; `sessions show` has
+all that happened. A turn that has no end is ended in memory as a host would end it that takes
+the session up again, also where another process is just writing it. Nothing is stored.
 
 Examples:
   sessions messages fix-login-loop

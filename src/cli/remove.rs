@@ -12,10 +12,10 @@ use crate::seam::Error;
 /// Remove sessions with all that belongs to them
 #[derive(Args)]
 #[command(after_help = "\
-A session that is being written is not removed. Where one cannot be removed the others are. Room in
-a file of SQLite is used again by what is written later; --compact gives it back to the disk. What the
-search index holds of a session goes with the next `sessions search` or `sessions stats`, or with the
-index itself, which can be deleted.
+A session that is being written is not removed. Where one cannot be removed the others are. Room
+in a file of SQLite is used again by what is written later; --compact gives it back to the disk.
+What the search index holds of a session goes with the next `sessions search` or `sessions
+stats`, or with the index itself, which can be deleted.
 
 Examples:
   sessions export fix-login-loop > fix-login-loop.jsonl && sessions remove fix-login-loop

@@ -21,18 +21,19 @@ use crate::seam::Error;
 /// Find events by their text
 #[derive(Args)]
 #[command(after_help = "\
-The words of TEXT are found one behind the other, with any white space between them, in upper or lower
-case, and as parts of longer words; no character means anything else than itself. What is searched:
-messages, calls of tools and their results, to-do lists, and how turns ended; not what a model thought.
-The events in which the text stands most often come first, then the shorter, then the later.
+The words of TEXT are found one behind the other, with any white space between them, in upper or
+lower case, and as parts of longer words; no character means anything else than itself. What is
+searched: messages, calls of tools and their results, to-do lists, and how turns ended; not what
+a model thought. The events in which the text stands most often come first, then the shorter,
+then the later.
 
-The search index is made and brought up to date first; it can be deleted at any time, and the store is
-only read. Sessions that cannot be read to their end are told, and the exit code is 1; those of a newer
-format are told and no failure. An answer of no event is exit code 0.
+The search index is made and brought up to date first; it can be deleted at any time, and the
+store is only read. Sessions that cannot be read to their end are told, and the exit code is 1;
+those of a newer format are told and no failure. An answer of no event is exit code 0.
 
---since and --until go by the times of events. With --json each event is one object: session, seq, time,
-type, matches, and snippet with the characters from start to end of its text that were found; where
-there are more, the last line has the cursor of the next page.
+--since and --until go by the times of events. With --json each event is one object: session,
+seq, time, type, matches, and snippet with the characters from start to end of its text that
+were found; where there are more, the last line has the cursor of the next page.
 
 Examples:
   sessions search 'connection refused'

@@ -19,9 +19,9 @@ use crate::seam::{Error, ErrorKind, OpenOptions, SessionPersistence, Snapshot};
 /// Show the events of one session
 #[derive(Args)]
 #[command(after_help = "\
-With --follow events are shown as they are written, by whatever process, until Ctrl-C, or until whoever
-reads the output goes away; the exit code is then 0. It is 1 when the session is removed, or another
-one stands under its id.
+With --follow events are shown as they are written, by whatever process, until Ctrl-C, or until
+whoever reads the output goes away; the exit code is then 0. It is 1 when the session is
+removed, or another one stands under its id.
 
 Examples:
   sessions show fix-login-loop

@@ -17,17 +17,17 @@ use crate::query::index::{Counts, GroupBy, SearchIndex, StatisticsRow};
 /// Count turns, calls of tools, errors and tokens
 #[derive(Args)]
 #[command(after_help = "\
-What a session inherited from its parent is counted there, and not again. Days are those of UTC, by the
-times of events. ERRORS are results of tools and ends of turns that name one. Turns and calls belong to
-no model: by model they stand where that is empty.
+What a session inherited from its parent is counted there, and not again. Days are those of UTC,
+by the times of events. ERRORS are results of tools and ends of turns that name one. Turns and
+calls belong to no model: by model they stand where that is empty.
 
-The search index is made and brought up to date first; it can be deleted at any time, and the store is
-only read. Of sessions that cannot be read to their end what stands before that is counted; they are
-told, and the exit code is 1. Those of a newer format are told and no failure.
+The search index is made and brought up to date first; it can be deleted at any time, and the
+store is only read. Of sessions that cannot be read to their end what stands before that is
+counted; they are told, and the exit code is 1. Those of a newer format are told and no failure.
 
-With --json each row is one object: day, cwd, model or session, if it is grouped by that, and null where
-there is none; sessions, events, userMessages, turns, steps, toolCalls, toolErrors, turnErrors,
-inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens.
+With --json each row is one object: day, cwd, model or session, if it is grouped by that, and
+null where there is none; sessions, events, userMessages, turns, steps, toolCalls, toolErrors,
+turnErrors, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens.
 
 Examples:
   sessions stats
