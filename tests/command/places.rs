@@ -188,7 +188,21 @@ fn a_store_that_cannot_be_written_is_read_by_every_command() {
         folder
             .run(&["--store", "mounted/new.db", "import", "other.jsonl"])
             .failed("StorageReadOnly", &["mounted/new.db"]);
+        for command in INDEXING {
+            let run = folder.run(&[&["--store", store], command].concat());
+            assert!(run.out.is_empty(), "{store} {command:?}");
+            run.failed("IndexFailed", &[&format!("{path}.index"), "Read-only", "--index or $SESSIONS_INDEX"]);
+        }
         assert!(folder.content() == before, "{store}");
+        for command in INDEXING {
+            folder.run(&[&["--store", store, "--index", "own.index"], command].concat()).misused("--index");
+            folder.run(&[command, &["--store", store, "--index", "own.index"]].concat()).done();
+        }
+        let listed = folder.run(&["list", "--json", "--store", store, "--index", "own.index"]).done();
+        assert!(listed.contains("\"turns\":2"), "{listed}");
+        for name in ["own.index", "own.index-lock"] {
+            std::fs::remove_file(folder.path(name)).unwrap();
+        }
     }
 }
 
