@@ -58,26 +58,35 @@ fn the_child_of_a_test_lists() {
     println!("listed {read} {}", page.items.len());
 }
 
-#[test]
-fn the_first_list_of_a_new_process_reads_metadata_only() {
+fn assert_reads_little(kind: Kind) {
     let full = std::env::var_os("SESSIONS_FULL").is_some();
     let bytes = if full { 250_000 } else { 25_000 };
-    for kind in Kind::ALL {
-        let folder = tempfile::tempdir().unwrap();
-        let store = kind.open(folder.path());
-        fill(&*store, 1000, bytes);
-        store.flush().unwrap();
-        drop(store);
-        for (what, count) in
-            [("page", 50), ("page by creation", 50), ("page of a cwd", 50), ("all", 1000), ("all by creation", 1000)]
-        {
-            let Some(told) = read_by_a_child(kind, folder.path(), what) else {
-                eprintln!("this system does not tell what a process reads");
-                return;
-            };
-            eprintln!("{kind:?}, {what}: {} bytes are read for {} sessions of {bytes} bytes", told.0, told.1);
-            assert_eq!(told.1, count);
-            assert!(told.0 < MOST, "{kind:?}, {what}: {} bytes", told.0);
-        }
+    let folder = tempfile::tempdir().unwrap();
+    fill(&*kind.open(folder.path()), 1000, bytes);
+    for (what, count) in
+        [("page", 50), ("page by creation", 50), ("page of a cwd", 50), ("all", 1000), ("all by creation", 1000)]
+    {
+        let Some(told) = read_by_a_child(kind, folder.path(), what) else {
+            eprintln!("this system does not tell what a process reads");
+            return;
+        };
+        println!("{kind:?}, {what}: {} bytes are read for {} sessions of {bytes} bytes", told.0, told.1);
+        assert_eq!(told.1, count);
+        assert!(told.0 < MOST, "{kind:?}, {what}: {} bytes", told.0);
     }
+}
+
+#[test]
+fn the_first_list_of_a_database_reads_metadata_only() {
+    assert_reads_little(Kind::Sqlite);
+}
+
+#[test]
+fn the_first_list_of_text_files_reads_metadata_only() {
+    assert_reads_little(Kind::Raw);
+}
+
+#[test]
+fn the_first_list_of_compressed_files_reads_metadata_only() {
+    assert_reads_little(Kind::Zstd);
 }
