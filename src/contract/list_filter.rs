@@ -194,7 +194,7 @@ pub fn sessions_that_are_being_written_are_found_and_those_that_are_not(fixture:
 pub fn texts_of_every_kind_are_found_however_they_are_spelled(fixture: &dyn Fixture) {
     let check = |store: &dyn SessionPersistence| {
         let found = |cwd: &str, names: &[&str]| assert_found(store, &new().in_cwds([Some(cwd)]), names);
-        found("/w", &["deep", "escaped key", "escaped value", "plain"]);
+        found("/w", &["deep", "escaped key", "escaped value", "half a pair", "plain"]);
         found("/w\0/x", &["null"]);
         found("/w\0/y", &[]);
         found("/😀", &["face", "pair"]);
@@ -202,7 +202,7 @@ pub fn texts_of_every_kind_are_found_however_they_are_spelled(fixture: &dyn Fixt
         assert_found(store, &new().with_parents([Some("p\0q")]), &["null"]);
         assert_found(store, &new().with_parents([Some("p")]), &["plain"]);
         assert_found(store, &new().with_origins([Some(Origin::Subagent)]), &["null"]);
-        let newer = ["deep", "moon"];
+        let newer = ["deep", "half a pair", "moon"];
         assert_found(store, &new().with_versions([9]), &newer);
         assert_found(store, &new().in_states([StateKind::NewerFormat]), &newer);
         assert_found(store, &new().with_origins([None]).with_versions([9]), &newer);
@@ -220,6 +220,7 @@ pub fn texts_of_every_kind_are_found_however_they_are_spelled(fixture: &dyn Fixt
         line("pair", r#""cwd":"/\uD83D\ude00""#),
         line("quoted", r#""cwd":"it's \"50%\" _""#),
         format!(r#"{{"type":"session","version":9,"id":"deep","createdAt":1,"cwd":"/w","x":{nested}}}"#),
+        r#"{"type":"session","version":9,"id":"half a pair","createdAt":1,"cwd":"/w","x":"\ud83d"}"#.to_owned(),
         r#"{"type":"session","version":9,"id":"moon","createdAt":1,"origin":"moon"}"#.to_owned(),
     ] {
         store(&*at, &parsed_header(&line));
