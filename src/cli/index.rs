@@ -67,7 +67,7 @@ impl IndexPlace {
 
     /// Tells what in the index is not as the logs of the store make it.
     pub(super) fn check(&self, place: &Place, store: &dyn SessionPersistence, tell: impl FnMut(&Fault)) -> Outcome<()> {
-        Ok(SearchIndex::check(self.path(place)?, &IndexOptions::default(), store, tell)?)
+        Ok(SearchIndex::check(self.path(place)?, IndexOptions::default(), store, tell)?)
     }
 
     /// What the index knows of sessions as they are now. Whatever keeps it from telling is no matter of who asks for them.

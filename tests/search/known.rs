@@ -1,6 +1,6 @@
 //! What an index knows of many sessions, and which it does not know as a whole.
 
-use session_persistence::query::index::{IndexError, SearchIndex, SearchQuery, known_facts};
+use session_persistence::query::index::{GroupBy, IndexError, SearchIndex, SearchQuery, known_facts};
 use session_persistence::{ListQuery, MemoryStore, SessionPersistence, Snapshot};
 
 use crate::counting::Counting;
@@ -52,15 +52,15 @@ fn nothing_is_made_and_nobody_is_waited_for() {
     assert!(matches!(known_facts(&path, &listed(&store)), Err(IndexError::Busy { .. })));
     lock.unlock().unwrap();
     assert_eq!(known_facts(&path, &listed(&store)).unwrap().len(), 1);
-    for (content, is_database) in [(vec![b'x'; 9000], false), (b"SQLite format 3\0".to_vec(), false)] {
+    for content in [vec![b'x'; 9000], b"SQLite format 3\0".to_vec()] {
         std::fs::write(&path, &content).unwrap();
         known_facts(&path, &listed(&store)).unwrap_err();
-        assert!(std::fs::read(&path).unwrap() == content, "{is_database}");
+        assert!(std::fs::read(&path).unwrap() == content);
     }
 }
 
 #[test]
-fn all_sessions_count_in_the_total_and_what_is_not_indexed_is_told() {
+fn sessions_without_events_count_in_the_total_and_what_is_not_indexed_is_told() {
     let store = MemoryStore::new();
     store_session(&store, "a", &[says(0, "x"), event("turn/start", 1, &serde_json::json!({ "turn": 1 }))]);
     store_session(&store, "empty", &[]);
@@ -70,7 +70,9 @@ fn all_sessions_count_in_the_total_and_what_is_not_indexed_is_told() {
     assert!(matches!(index.total(), Err(IndexError::NotFilled { .. })));
     index.update(&store).unwrap();
     let total = index.total().unwrap();
-    assert_eq!((total.sessions, total.counts.events, total.counts.turns), (3, 2, 1));
+    assert_eq!((total.sessions, total.counts.events, total.counts.turns), (2, 2, 1));
+    let rows: u64 = index.statistics(GroupBy::Session).unwrap().iter().map(|row| row.sessions).sum();
+    assert_eq!(rows, total.sessions, "one that is empty has a row, one that is not indexed has none");
     let problems = index.problems().unwrap();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].0 == id("newer") && problems[0].1.contains("format 9"), "{problems:?}");
@@ -99,8 +101,13 @@ fn a_search_is_narrowed_by_types_folder_and_time() {
     assert_eq!(count(query().since(time + 1).until(time + 2)), 2);
     assert_eq!(count(query().until(time).in_session(id("a"))), 1);
     // Short texts are looked for in another way than long ones.
-    let long = SearchQuery::new("user").since(time);
-    assert_eq!(count(long), 0);
+    append(&store, "a", &all_say(4, &["needle", "needle"]));
+    index.update(&store).unwrap();
+    let long = || SearchQuery::new("needle");
+    assert_eq!(count(long()), 2);
+    assert_eq!(count(long().of_types(["user/message"]).since(time + 5)), 1);
+    assert_eq!(count(long().until(time + 4).in_session(id("a"))), 1);
+    assert_eq!((count(long().in_cwd("/w")), count(long().of_types(["tool/call"]))), (0, 0));
     let page = index.search(&query().with_limit(1)).unwrap();
     let next = page.next.unwrap();
     for other in [query().of_types(["x"]), query().in_cwd("/w"), query().since(0), query().until(time)] {

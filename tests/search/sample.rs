@@ -69,6 +69,6 @@ pub(crate) fn found(index: &SearchIndex, text: &str) -> Vec<(String, u64)> {
 /// What a check of the index tells, a line a fault.
 pub(crate) fn faults(path: &Path, store: &dyn SessionPersistence) -> Vec<String> {
     let mut told = Vec::new();
-    SearchIndex::check(path, &IndexOptions::default(), store, |fault| told.push(fault.to_string())).unwrap();
+    SearchIndex::check(path, IndexOptions::default(), store, |fault| told.push(fault.to_string())).unwrap();
     told
 }

@@ -20,7 +20,7 @@ use crate::seam::{
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct UpdateReport {
-    /// How many sessions changed, and were read.
+    /// How many sessions changed, those included that could not be read.
     pub changed: u64,
     /// How many of these were indexed from their start.
     pub started: u64,
@@ -48,10 +48,10 @@ pub(super) fn update(file: &mut IndexFile, store: &dyn SessionPersistence) -> In
     // In the order of creation: a session that is written meanwhile keeps its place in it.
     for snapshot in Listed::new(store, ListOrder::Created) {
         let snapshot = snapshot?;
+        seen.insert(snapshot.id.clone());
         if snapshot.state != SessionState::Pending {
-            update.session(&snapshot)?;
+            update.session(snapshot)?;
         }
-        seen.insert(snapshot.id);
     }
     update.remove_all_but(&seen)?;
     let filled = update.file.connection.execute("UPDATE file SET is_filled = 1 WHERE NOT is_filled", []);
@@ -70,34 +70,46 @@ impl Update<'_> {
         Watermark::of(&self.file.connection, id).map_err(|e| self.file.failure(&e))
     }
 
-    fn session(&mut self, snapshot: &Snapshot) -> IndexResult<()> {
-        let revision = Some(snapshot.revision.as_str());
-        if self.watermark(&snapshot.id)?.is_some_and(|known| known.revision.as_deref() == revision) {
+    fn session(&mut self, listed: Snapshot) -> IndexResult<()> {
+        let known = self.watermark(&listed.id)?;
+        let problem = known.as_ref().and_then(|known| known.problem.as_deref());
+        if matches!(listed.state, SessionState::NewerFormat { .. } | SessionState::Damaged { .. }) {
+            if problem != Some(&*listed.state.to_string()) {
+                self.report.changed += 1;
+                self.unreadable(&listed)?;
+            }
+            return Ok(());
+        }
+        if known.is_some_and(|known| known.is_at(&listed)) {
             return Ok(());
         }
         self.report.changed += 1;
-        if matches!(snapshot.state, SessionState::NewerFormat { .. } | SessionState::Damaged { .. }) {
-            return self.unreadable(snapshot);
-        }
-        // What can be found in a log is told by its events alone, whatever else stands in it.
-        let handle = match self.store.open(&snapshot.id, OpenOptions::uninterpreted()) {
-            Ok(handle) => handle,
-            Err(error) => return self.failed(snapshot, error),
-        };
+        let mut snapshot = listed;
         loop {
-            let known = self.watermark(&snapshot.id)?;
-            if known.as_ref().is_some_and(|known| known.revision.as_deref() == revision) {
-                break;
-            }
-            match self.read(snapshot, &*handle, known) {
-                Ok(Step::Done) => break,
-                Ok(Step::More | Step::Again) => {}
-                Err(IndexError::Store(error)) => return self.failed(snapshot, error),
+            match self.step(&snapshot) {
+                Ok(Step::Done) => return Ok(()),
+                Ok(Step::More) => {}
+                // What was listed may be long past.
+                Ok(Step::Again) => match self.store.stat(&snapshot.id)? {
+                    Some(now) => snapshot = now,
+                    None => return Ok(()),
+                },
+                Err(IndexError::Store(error)) => return self.failed(&snapshot, error),
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    fn step(&mut self, snapshot: &Snapshot) -> IndexResult<Step> {
+        // What can be found in a log is told by its events alone, whatever else stands in it.
+        let handle = self.store.open(&snapshot.id, OpenOptions::uninterpreted())?;
+        let known = self.watermark(&snapshot.id)?;
+        if known.as_ref().is_some_and(|known| known.is_at(snapshot)) {
+            return Ok(Step::Done);
+        }
+        let step = self.read(snapshot, &*handle, known);
         handle.close()?;
-        Ok(())
+        step
     }
 
     /// Reads what is new in a log, until all is indexed or the watermark is no longer where it was.
@@ -111,23 +123,29 @@ impl Update<'_> {
         let mut pages = Pages::new(handle, snapshot, start.saturating_sub(1));
         let mut proof = start > 0;
         if start > 0 && snapshot.event_count.is_some_and(|count| count < start) {
-            return self.forget(known);
+            return self.forget(snapshot, known);
         }
         loop {
             let mut page = match pages.next_page() {
                 Ok(page) => page,
                 Err(error) if error.kind() == ErrorKind::Corruption && !proof => {
-                    self.note(known.as_ref(), snapshot, &error)?;
+                    // Read again only once the log is another one.
+                    self.note(known.as_ref(), snapshot, &error, Some(snapshot.revision.as_str()))?;
                     return Err(error.into());
                 }
-                Err(error) => return Err(error.into()),
+                // Damage before the mark: what is indexed is to be what an index would hold that is made now.
+                Err(error) if error.kind() == ErrorKind::Corruption => return self.forget(snapshot, known),
+                Err(error) => {
+                    self.note(known.as_ref(), snapshot, &error, None)?;
+                    return Err(error.into());
+                }
             };
             let is_empty = page.is_empty();
             if proof || known.as_ref().is_some_and(|known| known.events == 0) {
                 proof = false;
                 let last = if start > 0 && !page.is_empty() { Some(page.remove(0)) } else { None };
                 if known.as_ref().is_some_and(|known| !known.fits(handle, last.as_ref())) {
-                    return self.forget(known);
+                    return self.forget(snapshot, known);
                 }
             }
             let is_end = match snapshot.event_count {
@@ -187,16 +205,28 @@ impl Update<'_> {
         Ok(done)
     }
 
-    /// Forgets a session whose log is another one now.
-    fn forget(&mut self, known: Option<Watermark>) -> IndexResult<Step> {
-        let Some(known) = known else { return Ok(Step::Again) };
-        let removed = write(self.file, |transaction| Watermark::remove(transaction, known.number));
+    /// Forgets a session whose log is another one now, unless another process was faster.
+    fn forget(&mut self, snapshot: &Snapshot, known: Option<Watermark>) -> IndexResult<Step> {
+        let now = self.store.stat(&snapshot.id)?;
+        let Some(known) = known.filter(|_| now.is_some_and(|now| now.revision == snapshot.revision)) else {
+            return Ok(Step::Again);
+        };
+        let removed = write(self.file, |transaction| match Watermark::of(transaction, &snapshot.id)? {
+            Some(found) if found == known => Watermark::remove(transaction, known.number),
+            _ => Ok(()),
+        });
         removed.map_err(|e| self.file.failure(&e))?;
         Ok(Step::Again)
     }
 
-    /// Notes that a log is damaged behind what is indexed, so that it is read again only once it is another one.
-    fn note(&mut self, known: Option<&Watermark>, snapshot: &Snapshot, error: &Error) -> IndexResult<()> {
+    /// Notes why not all of a log is indexed. With a revision it is not read again as long as it has that one.
+    fn note(
+        &mut self,
+        known: Option<&Watermark>,
+        snapshot: &Snapshot,
+        error: &Error,
+        revision: Option<&str>,
+    ) -> IndexResult<()> {
         let noted = write(self.file, |transaction| {
             let found = Watermark::of(transaction, &snapshot.id)?;
             if found.as_ref() != known {
@@ -207,7 +237,7 @@ impl Update<'_> {
                 None => Watermark::start(transaction, &snapshot.id, snapshot.header.as_ref(), 0)?,
             };
             mark.problem = Some(error.to_string());
-            mark.revision = Some(snapshot.revision.as_str().to_owned());
+            mark.revision = revision.map(str::to_owned);
             mark.store(transaction)
         });
         noted.map_err(|e| self.file.failure(&e))
@@ -220,10 +250,9 @@ impl Update<'_> {
                 Watermark::remove(transaction, found.number)?;
             }
             let mut mark = Watermark::start(transaction, &snapshot.id, snapshot.header.as_ref(), 0)?;
-            // No log has this: once the session can be read, it is indexed from its start.
+            // No log has this, and it has no revision: once the session can be read, by a newer build too, it is indexed.
             mark.checksum = Vec::new();
             mark.problem = Some(snapshot.state.to_string());
-            mark.revision = Some(snapshot.revision.as_str().to_owned());
             mark.store(transaction)
         });
         noted.map_err(|e| self.file.failure(&e))

@@ -9,12 +9,12 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::document::{Document, letters};
 use super::facts::Facts;
-use super::file::{Found, IndexFile, faults};
+use super::file::{IndexFile, Unusable, faults};
 use super::watermark::{Watermark, checksum};
 use super::{IndexError, IndexResult};
 use crate::log::{SessionId, searchable_text};
 use crate::paging::Pages;
-use crate::seam::{Error, Fault, FaultKind, OpenOptions, SessionHandle, SessionPersistence, Snapshot};
+use crate::seam::{Error, ErrorKind, Fault, FaultKind, OpenOptions, SessionHandle, SessionPersistence, Snapshot};
 
 /// Looks at a file, and tells each fault when it is found.
 pub(super) fn check(
@@ -31,20 +31,13 @@ pub(super) fn check(
             None => fault,
         });
     };
-    if !path.try_exists().is_ok_and(|exists| exists) {
-        return Ok(());
-    }
-    let checked = match IndexFile::find(path, patience) {
+    let checked = match IndexFile::look_at(path, patience) {
         Ok(Ok(file)) => file.check(store, &mut tell),
-        Ok(Err(Found::Damaged(reason))) => {
+        Ok(Err(Unusable::Damaged(reason))) => {
             tell(None, &reason);
             Ok(())
         }
-        Ok(Err(Found::Strange)) => {
-            tell(None, "it is no search index");
-            Ok(())
-        }
-        Ok(Err(Found::Usable(..) | Found::Replaceable)) => Ok(()),
+        Ok(Err(Unusable::Outdated)) => Ok(()),
         Err(error) => Err(error),
     };
     match checked {
@@ -101,14 +94,18 @@ impl IndexFile {
     ) -> IndexResult<Option<&'static str>> {
         let failed = |e: rusqlite::Error| self.failure(&e);
         let Some(mark) = Watermark::of(view, id).map_err(failed)? else { return Ok(None) };
-        let now =
-            || Ok::<_, Error>(store.stat(id)?.filter(|now| mark.revision.as_deref() == Some(now.revision.as_str())));
+        let now = || store.stat(id).map(|told| told.filter(|told| mark.is_at(told)));
         let Some(snapshot) = now()?.filter(|_| mark.problem.is_none()) else { return Ok(None) };
-        let Ok(handle) = store.open(id, OpenOptions::uninterpreted()) else { return Ok(None) };
-        let log = Log::read(&*handle, &snapshot, &mark);
-        handle.close()?;
-        // Damage of the log is told by who checks the store.
-        let Ok(log) = log else { return Ok(None) };
+        let log = store.open(id, OpenOptions::uninterpreted()).and_then(|handle| {
+            let log = Log::read(&*handle, &snapshot, &mark);
+            handle.close().and(log)
+        });
+        let log = match log {
+            Ok(log) => log,
+            // Told by who checks the store.
+            Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
         let texts = texts(view, mark.number).map_err(failed)?;
         let reason = if log.checksum != mark.checksum || log.inherited != mark.inherited {
             "what is indexed is of another log"

@@ -26,7 +26,9 @@ pub enum IndexError {
         path: PathBuf,
     },
     /// A file that is damaged.
-    #[error("the search index {path:?} is damaged: {reason}; update it, which makes it anew from the store")]
+    #[error(
+        "the search index {path:?} is damaged: {reason}; update it, which makes it anew from the store, or remove it"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -48,7 +50,7 @@ pub enum IndexError {
         reason: String,
     },
     /// A text that cannot be looked for.
-    #[error("this text cannot be looked for: {reason}")]
+    #[error("the search cannot be made: {reason}")]
     InvalidQuery {
         /// What is wrong with it, and what it may be.
         reason: String,

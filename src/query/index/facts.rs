@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::Counts;
 use crate::log::fields::{elements, field, fields, is_string, said, whole_number};
@@ -26,8 +27,6 @@ struct Place {
 #[derive(Default, PartialEq)]
 pub(super) struct Facts {
     title: Option<String>,
-    /// Whether the title was given and not made of a message.
-    is_named: bool,
     is_open: bool,
     first_time: Option<i64>,
     last_time: Option<i64>,
@@ -36,14 +35,13 @@ pub(super) struct Facts {
 
 impl Facts {
     pub(super) fn of(connection: &Connection, session: i64) -> Result<Self, rusqlite::Error> {
-        let sql = "SELECT title, is_named, is_open, first_time, last_time FROM session WHERE number = ?";
+        let sql = "SELECT title, is_open, first_time, last_time FROM session WHERE number = ?";
         connection.prepare_cached(sql)?.query_row([session], |row| {
             Ok(Self {
                 title: row.get(0)?,
-                is_named: row.get(1)?,
-                is_open: row.get(2)?,
-                first_time: row.get(3)?,
-                last_time: row.get(4)?,
+                is_open: row.get(1)?,
+                first_time: row.get(2)?,
+                last_time: row.get(3)?,
                 counts: BTreeMap::new(),
             })
         })
@@ -96,7 +94,6 @@ impl Facts {
             "session/title" => {
                 if let Some(title) = field(data, "title").and_then(said).and_then(|title| shortened(&title)) {
                     self.title = Some(title);
-                    self.is_named = true;
                 }
             }
             "assistant/message" => {
@@ -129,39 +126,31 @@ impl Facts {
     }
 
     pub(super) fn store(&self, connection: &Connection, session: i64) -> Result<(), rusqlite::Error> {
-        connection
-            .prepare_cached(
-                "UPDATE session SET title = ?, is_named = ?, is_open = ?, first_time = ?, last_time = ? WHERE number = ?",
-            )?
-            .execute(params![self.title, self.is_named, self.is_open, self.first_time, self.last_time, session])?;
+        let sql = "UPDATE session SET title = ?, is_open = ?, first_time = ?, last_time = ? WHERE number = ?";
+        let values = params![self.title, self.is_open, self.first_time, self.last_time, session];
+        connection.prepare_cached(sql)?.execute(values)?;
+        let columns = Counts::COLUMNS.join(", ");
+        let known = format!(
+            "SELECT {columns} FROM count WHERE session = ? AND is_inherited = ? AND day = ? AND provider = ? AND model = ?"
+        );
+        let kept = format!(
+            "INSERT OR REPLACE INTO count (session, is_inherited, day, provider, model, {columns}) VALUES (?, ?, ?, ?, ?{})",
+            ", ?".repeat(Counts::COLUMNS.len())
+        );
         for (place, counts) in &self.counts {
-            let mut added = counts.clone();
-            let key = params![session, place.is_inherited, place.day, place.provider, place.model];
-            let sql = format!(
-                "SELECT {} FROM count WHERE session = ? AND is_inherited = ? AND day = ? AND provider = ? AND model = ?",
-                Counts::COLUMNS.join(", ")
-            );
-            let mut statement = connection.prepare_cached(&sql)?;
-            if let Some(row) = statement.query(key)?.next()? {
-                added.add(&Counts::read(row, 0)?);
+            let mut counts = counts.clone();
+            let Place { is_inherited, day, provider, model } = place;
+            if let Some(row) = connection
+                .prepare_cached(&known)?
+                .query(params![session, is_inherited, day, provider, model])?
+                .next()?
+            {
+                counts.add(&Counts::read(row, 0)?);
             }
-            let sql =
-                format!("INSERT OR REPLACE INTO count VALUES (?, ?, ?, ?, ?{})", ", ?".repeat(added.values().len()));
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut place_in_row = 0;
-            let mut bind = |value: &dyn rusqlite::ToSql| {
-                place_in_row += 1;
-                statement.raw_bind_parameter(place_in_row, value)
-            };
-            bind(&session)?;
-            bind(&place.is_inherited)?;
-            bind(&place.day)?;
-            bind(&place.provider)?;
-            bind(&place.model)?;
-            for value in added.values() {
-                bind(&value)?;
-            }
-            statement.raw_execute()?;
+            let place: [Value; 5] =
+                [session.into(), (*is_inherited).into(), (*day).into(), provider.clone().into(), model.clone().into()];
+            let values = place.into_iter().chain(counts.values().into_iter().map(Value::from));
+            connection.prepare_cached(&kept)?.execute(params_from_iter(values))?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::claim::Claim;
 use super::{IndexError, IndexResult};
 use crate::private;
 
@@ -21,8 +22,6 @@ const SCHEMA: &str = include_str!("schema.sql");
 
 /// What SQLite puts beside a database.
 const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
-/// Files that were no index are set aside under so many names.
-const ASIDE: u32 = 100;
 
 /// The file of an index, open.
 pub(super) struct IndexFile {
@@ -30,22 +29,22 @@ pub(super) struct IndexFile {
     path: PathBuf,
     /// The name that was given to the file when it was made.
     pub(super) name: String,
-    /// Locked for sharing: nobody puts another file in the place of this one.
-    _shared: File,
-    identity: Option<(u64, u64)>,
+    /// Locked for sharing: nobody puts another file in the place of this one. None where none was ever made.
+    shared: Option<File>,
+    /// Given up when the connection is closed.
+    claim: Claim,
 }
 
-/// What lies at a path.
-pub(super) enum Found {
-    /// An index, and its name.
-    Usable(Connection, String),
-    /// Nothing, or an index of an older build.
-    Replaceable,
-    /// An index that cannot be used any more.
+/// Why what lies at a path cannot be used, and may be put another file in the place of.
+pub(super) enum Unusable {
+    /// There is nothing, or an index of an older build.
+    Outdated,
+    /// It is an index, and damaged.
     Damaged(String),
-    /// No index and no database: somebody may miss it.
-    Strange,
 }
+
+/// An index, and its name.
+type Opened = (Connection, String, Claim);
 
 impl IndexFile {
     /// Opens the index at a path; makes it where there is none that can be used.
@@ -54,7 +53,8 @@ impl IndexFile {
             private::create_folder(folder).map_err(|e| failed(path, &e))?;
         }
         for _ in 0..2 {
-            match Self::find(path, patience)? {
+            let lock = lock_file(path)?;
+            match Self::find(path, patience, Some(lock))? {
                 Ok(file) => return Ok(file),
                 Err(_) => Self::make(path, patience)?,
             }
@@ -62,16 +62,26 @@ impl IndexFile {
         Err(IndexError::Busy { path: path.to_owned() })
     }
 
-    /// Opens the index at a path, or tells what lies there instead.
-    pub(super) fn find(path: &Path, patience: Duration) -> IndexResult<Result<Self, Found>> {
-        let lock = lock_file(path)?;
-        take(path, patience, || lock.try_lock_shared())?;
-        Ok(match look(path, patience)? {
-            Found::Usable(connection, name) => {
-                Ok(Self { connection, path: path.to_owned(), name, _shared: lock, identity: identity(path) })
-            }
-            other => Err(other),
-        })
+    /// Opens the index at a path without making anything, or tells why it cannot be used. Closing it leaves all as it was.
+    pub(super) fn look_at(path: &Path, patience: Duration) -> IndexResult<Result<Self, Unusable>> {
+        let lock = match File::open(beside(path, "-lock")) {
+            Ok(lock) => Some(lock),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(failed(path, &e)),
+        };
+        let found = Self::find(path, patience, lock)?;
+        if let Ok(file) = &found {
+            file.leave_as_is()?;
+        }
+        Ok(found)
+    }
+
+    fn find(path: &Path, patience: Duration, lock: Option<File>) -> IndexResult<Result<Self, Unusable>> {
+        if let Some(lock) = &lock {
+            take(path, patience, || lock.try_lock_shared())?;
+        }
+        let opened = |(connection, name, claim)| Self { connection, path: path.to_owned(), name, shared: lock, claim };
+        Ok(look(path, patience)?.map(opened))
     }
 
     /// Puts a new index in the place of what cannot be used, while nobody else uses it.
@@ -79,30 +89,36 @@ impl IndexFile {
         let lock = lock_file(path)?;
         take(path, patience, || lock.try_lock())?;
         // Another process may have made it meanwhile.
-        match look(path, patience)? {
-            Found::Usable(..) => Ok(()),
-            Found::Replaceable => remove(path).map_err(|e| failed(path, &e)).and_then(|()| create(path)),
-            Found::Damaged(reason) => {
-                log::warn!("{}: the search index is damaged and made anew: {reason}", path.display());
-                remove(path).map_err(|e| failed(path, &e)).and_then(|()| create(path))
-            }
-            Found::Strange => set_aside(path).map_err(|e| failed(path, &e)).and_then(|()| create(path)),
+        let Err(unusable) = look(path, patience)? else { return Ok(()) };
+        if let Unusable::Damaged(reason) = unusable {
+            log::warn!("{}: the search index is damaged and made anew: {reason}", path.display());
         }
+        // Made under another name: at the path there is never half an index, which looks like a file of somebody.
+        let new = beside(path, "-new");
+        remove(&new).map_err(|e| failed(path, &e))?;
+        create(&new)?;
+        remove(path).and_then(|()| fs::rename(&new, path)).map_err(|e| failed(path, &e))
     }
 
     /// Removes the file, which was found to be damaged, unless others use it.
     pub(super) fn discard(self, patience: Duration) -> IndexResult<()> {
-        let Self { connection, path, _shared: lock, identity: opened, .. } = self;
-        let kept = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        kept.map_err(|e| sqlite(&path, &e))?;
+        self.leave_as_is()?;
+        let Self { connection, path, shared, claim, .. } = self;
         drop(connection);
-        lock.unlock().map_err(|e| failed(&path, &e))?;
+        drop(shared);
+        let lock = lock_file(&path)?;
         take(&path, patience, || lock.try_lock())?;
         // Whoever was faster made a new one.
-        if identity(&path) == opened {
+        if claim.is_at(&path) {
             remove(&path).map_err(|e| failed(&path, &e))?;
         }
-        lock.unlock().map_err(|e| failed(&path, &e))
+        Ok(())
+    }
+
+    /// Has what lies beside the file stay when it is closed.
+    pub(super) fn leave_as_is(&self) -> IndexResult<()> {
+        let kept = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        kept.map(drop).map_err(|e| sqlite(&self.path, &e))
     }
 
     /// Refuses a file that was never brought up to a store: nothing is found in it, whatever the store holds.
@@ -116,8 +132,10 @@ impl IndexFile {
 
     /// Tells what went wrong in SQLite.
     pub(super) fn failure(&self, error: &rusqlite::Error) -> IndexError {
+        if !is_doubtful(error) {
+            return sqlite(&self.path, error);
+        }
         match faults(&self.connection) {
-            _ if !is_doubtful(error) => sqlite(&self.path, error),
             Ok(faults) if faults.is_empty() => sqlite(&self.path, error),
             Ok(_) => self.damaged(error.to_string()),
             Err(error) => sqlite(&self.path, &error),
@@ -130,13 +148,7 @@ impl IndexFile {
 
     /// Whether it is still the file that others find.
     pub(super) fn is_in_place(&self) -> bool {
-        self.identity == identity(&self.path)
-    }
-
-    /// Closes a file that others do not find any more, without touching what lies beside the one that they do.
-    pub(super) fn leave(self) -> IndexResult<()> {
-        let kept = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        kept.map(drop).map_err(|e| sqlite(&self.path, &e))
+        self.claim.is_at(&self.path)
     }
 }
 
@@ -197,56 +209,42 @@ fn take(path: &Path, patience: Duration, mut lock: impl FnMut() -> Result<(), Tr
     }
 }
 
-/// Only SQLite reads the file: a descriptor of ours would drop, when it is closed, the locks that this process holds on it.
-fn look(path: &Path, patience: Duration) -> IndexResult<Found> {
+/// Opens what lies at a path, or tells why it cannot be used.
+fn look(path: &Path, patience: Duration) -> IndexResult<Result<Opened, Unusable>> {
     match fs::metadata(path) {
-        Ok(file) if file.len() == 0 => return Ok(Found::Replaceable),
+        Ok(file) if file.len() == 0 => return Ok(Err(Unusable::Outdated)),
         Ok(_) => {}
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Found::Replaceable),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Err(Unusable::Outdated)),
         Err(e) => return Err(failed(path, &e)),
     }
+    // What may be somebody's is neither changed nor put another file in the place of.
     let refused = |reason| Err(IndexError::NotAnIndex { path: path.to_owned(), reason });
-    let looked = open(path, patience).and_then(|connection| Ok((identify(&connection)?, connection)));
-    let (Identity { id, version, tables, page, name }, connection) = match looked {
+    let damaged = |reason: &str| Ok(Err(Unusable::Damaged(reason.to_owned())));
+    let Some(claim) = Claim::of(path, APPLICATION_ID).map_err(|e| failed(path, &e))? else {
+        return refused("it is of another kind".to_owned());
+    };
+    let looked = open(path, patience).and_then(|connection| Ok((Labels::of(&connection)?, connection)));
+    let (Labels { version, page, name }, connection) = match looked {
         Ok(found) => found,
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Ok(Found::Strange),
         Err(error) => {
             return match sqlite(path, &error) {
-                IndexError::Damaged { reason, .. } if is_ours(path, patience) => Ok(Found::Damaged(reason)),
-                IndexError::Damaged { reason, .. } => refused(reason),
+                IndexError::Damaged { reason, .. } => damaged(&reason),
                 other => Err(other),
             };
         }
     };
-    match (id, version) {
-        (0, _) if tables == 0 => Ok(Found::Replaceable),
-        (id, _) if id != i64::from(APPLICATION_ID) => refused("it is a SQLite database of another kind".to_owned()),
+    match version {
         // What SQLite reads behind the end of a file that was cut inside a page is zeros.
-        (_, VERSION) if !is_whole(path, page).map_err(|e| failed(path, &e))? => {
-            Ok(Found::Damaged("it ends inside a page".to_owned()))
+        VERSION if !is_whole(path, page).map_err(|e| failed(path, &e))? => damaged("it ends inside a page"),
+        VERSION => match name {
+            Some(name) => Ok(Ok((connection, name, claim))),
+            None => damaged("it does not say which file it is"),
+        },
+        newer if newer > VERSION => {
+            refused(format!("it is one of version {newer}, and this build knows version {VERSION}"))
         }
-        (_, VERSION) => Ok(match name {
-            Some(name) => Found::Usable(connection, name),
-            None => Found::Damaged("it does not say which file it is".to_owned()),
-        }),
-        (_, version) if version > VERSION => {
-            refused(format!("it is one of version {version}, and this build knows version {VERSION}"))
-        }
-        _ => Ok(Found::Replaceable),
+        _ => Ok(Err(Unusable::Outdated)),
     }
-}
-
-/// Whether the start of a damaged database says that it is an index.
-fn is_ours(path: &Path, patience: Duration) -> bool {
-    let id = || {
-        // One that may only read would leave its side files behind.
-        let connection = Connection::open_with_flags(path, FLAGS)?;
-        connection.busy_timeout(patience)?;
-        // A file that was cut short is not read otherwise.
-        connection.pragma_update(None, "writable_schema", true)?;
-        connection.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0))
-    };
-    id().is_ok_and(|id| id == i64::from(APPLICATION_ID))
 }
 
 fn is_whole(path: &Path, page: u64) -> io::Result<bool> {
@@ -254,28 +252,22 @@ fn is_whole(path: &Path, page: u64) -> io::Result<bool> {
 }
 
 /// What a database says that it is.
-struct Identity {
-    id: i64,
+struct Labels {
     version: i64,
-    tables: u64,
     /// The size of its pages, in bytes.
     page: u64,
     name: Option<String>,
 }
 
-fn identify(connection: &Connection) -> Result<Identity, rusqlite::Error> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
-    let name = match connection.query_row("SELECT name FROM file", [], |row| row.get(0)) {
-        Err(error) if !is_doubtful(&error) => return Err(error),
-        named => named.ok(),
-    };
-    Ok(Identity {
-        id: pragma("application_id")?,
-        version: pragma("user_version")?,
-        tables: connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?,
-        page: pragma("page_size")?.cast_unsigned(),
-        name,
-    })
+impl Labels {
+    fn of(connection: &Connection) -> Result<Self, rusqlite::Error> {
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let name = match connection.query_row("SELECT name FROM file", [], |row| row.get(0)) {
+            Err(error) if !is_doubtful(&error) => return Err(error),
+            named => named.ok(),
+        };
+        Ok(Self { version: pragma("user_version")?, page: pragma("page_size")?.cast_unsigned(), name })
+    }
 }
 
 fn open(path: &Path, patience: Duration) -> Result<Connection, rusqlite::Error> {
@@ -288,11 +280,11 @@ fn open(path: &Path, patience: Duration) -> Result<Connection, rusqlite::Error> 
     Ok(connection)
 }
 
-/// Makes an index where there is nothing. One that was not finished is an empty file or has no tables.
+/// Makes an index where there is nothing.
 fn create(path: &Path) -> IndexResult<()> {
     // Closed before SQLite opens it: closing a descriptor drops the locks that SQLite holds on the same file.
     private::file().open(path).map(drop).map_err(|e| failed(path, &e))?;
-    let create = || {
+    let made = || {
         let mut connection = open(path, Duration::ZERO)?;
         let transaction = connection.transaction()?;
         transaction.execute_batch(SCHEMA)?;
@@ -304,7 +296,7 @@ fn create(path: &Path) -> IndexResult<()> {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.close().map_err(|(_, e)| e)
     };
-    create().map_err(|e| sqlite(path, &e))
+    made().map_err(|e| sqlite(path, &e))
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -317,35 +309,10 @@ fn remove(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file another name that nothing has yet.
-fn set_aside(path: &Path) -> io::Result<()> {
-    for number in 1..=ASIDE {
-        let aside = beside(path, &format!(".was-no-index-{number}"));
-        if !aside.try_exists()? {
-            log::warn!("{}: this is no search index, and is now {}", path.display(), aside.display());
-            fs::rename(path, aside)?;
-            return remove(path);
-        }
-    }
-    Err(io::Error::new(ErrorKind::AlreadyExists, "too many files were set aside here; remove them"))
-}
-
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
-}
-
-#[cfg(unix)]
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
-
-/// Elsewhere a file that is open cannot be removed.
-#[cfg(not(unix))]
-fn identity(_: &Path) -> Option<(u64, u64)> {
-    None
 }
 
 #[cfg(test)]
@@ -365,6 +332,7 @@ mod tests {
         assert!(matches!(failing(&file), IndexError::Damaged { .. }));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn looking_at_a_file_drops_no_lock_of_another_who_has_it_open() {
         let folder = tempfile::tempdir().unwrap();
@@ -376,14 +344,14 @@ mod tests {
         let again = IndexFile::open(&path, Duration::ZERO).unwrap();
         drop(again);
         assert_eq!(locks(), before);
-        if cfg!(target_os = "linux") {
-            assert!(before > 0);
-        }
+        assert!(before > 0);
     }
 
+    #[cfg(target_os = "linux")]
     /// How many locks of the system this process holds on a file.
     fn held(all: &str, path: &Path) -> usize {
-        let (process, inode) = (std::process::id().to_string(), identity(path).unwrap().1.to_string());
+        use std::os::unix::fs::MetadataExt as _;
+        let (process, inode) = (std::process::id().to_string(), fs::metadata(path).unwrap().ino());
         let is_ours = |line: &&str| line.contains("POSIX") && line.split_whitespace().any(|word| word == process);
         all.lines().filter(is_ours).filter(|line| line.contains(&format!(":{inode} "))).count()
     }

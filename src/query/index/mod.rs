@@ -5,9 +5,11 @@
 //! [`LiteralText`](super::LiteralText) compares; [`SearchIndex::facts`] and [`SearchIndex::statistics`] tell what happened.
 //! What the index tells is what the store held at the last update.
 //!
-//! The file and the store know nothing of each other: damage or a lock in the one is no matter of the other. The file belongs
-//! on a local disk. A file that was deleted or damaged is made anew; a SQLite database of another kind is refused; any other
-//! file is set aside under another name.
+//! [`known_facts`] tells the same of many sessions at once to whoever does not keep an index open.
+//!
+//! The file and the store know nothing of each other: damage or a lock in the one is no matter of the other, and
+//! [`SearchIndex::check`] tells the one from the other. The file belongs on a local disk. A file that was deleted or damaged is
+//! made anew; one that is not an index is refused and stays as it is.
 //!
 //! ```
 //! use session_persistence::query::index::{SearchIndex, SearchQuery};
@@ -31,6 +33,8 @@
 
 mod catch_up;
 mod check;
+mod claim;
+mod counts;
 mod cursor;
 mod document;
 mod error;
@@ -45,6 +49,7 @@ mod statistics;
 mod watermark;
 
 pub use catch_up::UpdateReport;
+pub use counts::Counts;
 pub use cursor::SearchCursor;
 pub use error::{IndexError, IndexResult};
 pub use hit::{SearchHit, SearchPage};
@@ -52,4 +57,4 @@ pub use search::SearchQuery;
 pub use search_index::{IndexOptions, SearchIndex};
 pub use session_facts::{SessionFacts, known_facts};
 pub use snippet::Snippet;
-pub use statistics::{Counts, GroupBy, StatisticsRow};
+pub use statistics::{GroupBy, StatisticsRow};

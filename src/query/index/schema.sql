@@ -16,13 +16,11 @@ CREATE TABLE session (
     -- The checksum of the header and of the last indexed event's line.
     checksum BLOB NOT NULL,
     inherited INTEGER NOT NULL,
-    created_at INTEGER,
     cwd TEXT,
     parent TEXT,
     -- Why no more of it is indexed.
     problem TEXT,
     title TEXT,
-    is_named INTEGER NOT NULL DEFAULT 0,
     is_open INTEGER NOT NULL DEFAULT 0,
     first_time INTEGER,
     last_time INTEGER
@@ -30,7 +28,7 @@ CREATE TABLE session (
 
 -- The searchable texts of events.
 CREATE TABLE document (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    number INTEGER PRIMARY KEY,
     session INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     time INTEGER NOT NULL,

@@ -107,15 +107,13 @@ impl SearchQuery {
         self.cursor = Some(cursor);
         self
     }
-}
 
-impl SearchQuery {
     /// Whether it can be looked for, its cursor aside, which only the index that gave it can tell.
     ///
     /// # Errors
     ///
     /// `InvalidQuery` for a text without a word or a too long one, or a limit that is not from 1 to 100.
-    pub fn check(&self) -> IndexResult<()> {
+    pub(crate) fn check(&self) -> IndexResult<()> {
         self.literal().map(drop)
     }
 
@@ -142,7 +140,7 @@ pub(super) fn search(file: &IndexFile, query: &SearchQuery) -> IndexResult<Searc
     let what = format!("{session:?} {event_types:?} {cwd:?} {since:?} {until:?} {}", literal.as_folded());
     let fingerprint = xxh3_64(what.as_bytes());
     let behind = query.cursor.as_ref().map(|cursor| cursor.rank(&file.name, fingerprint)).transpose()?;
-    let mut found = Found { literal: &literal, behind, limit: query.limit, total: 0, best: BTreeMap::new() };
+    let mut found = Best { literal: &literal, behind, limit: query.limit, total: 0, best: BTreeMap::new() };
     found.look(file, query)?;
     Ok(found.into_page(&file.name, fingerprint))
 }
@@ -162,7 +160,7 @@ fn threes(text: &str) -> Option<String> {
 }
 
 /// The best of what was found, no more than a page needs.
-struct Found<'a> {
+struct Best<'a> {
     literal: &'a LiteralText,
     behind: Option<Rank>,
     limit: usize,
@@ -170,7 +168,7 @@ struct Found<'a> {
     best: BTreeMap<Rank, SearchHit>,
 }
 
-impl Found<'_> {
+impl Best<'_> {
     /// Looks at every event that may hold the text.
     fn look(&mut self, file: &IndexFile, query: &SearchQuery) -> IndexResult<()> {
         let threes = threes(&without_nul(self.literal.as_folded()));
@@ -196,6 +194,10 @@ impl Found<'_> {
                 session.as_str().to_owned().into(),
             );
         }
+        if !query.event_types.is_empty() {
+            let types = serde_json::Value::from(query.event_types.clone()).to_string();
+            only(" AND document.type IN (SELECT value FROM json_each(?))", types.into());
+        }
         if let Some(cwd) = &query.cwd {
             only(" AND session.cwd = ?", cwd.clone().into());
         }
@@ -209,7 +211,7 @@ impl Found<'_> {
         let mut statement = file.connection.prepare_cached(&sql).map_err(failed)?;
         let mut rows = statement.query(params_from_iter(values)).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
-            if let Some(reason) = self.consider(row, &query.event_types).map_err(failed)? {
+            if let Some(reason) = self.consider(row).map_err(failed)? {
                 return Err(file.damaged(reason));
             }
         }
@@ -217,7 +219,7 @@ impl Found<'_> {
     }
 
     /// Takes an event that holds the text; tells where what is indexed of it is not what was stored.
-    fn consider(&mut self, row: &Row<'_>, event_types: &[String]) -> Result<Option<String>, rusqlite::Error> {
+    fn consider(&mut self, row: &Row<'_>) -> Result<Option<String>, rusqlite::Error> {
         let (number, seq, time): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
         let (event_type, text) = (row.get_ref(4)?.as_str()?, row.get_ref(5)?.as_str()?);
         let (id, checksum): (String, i64) = (row.get(0)?, row.get(6)?);
@@ -226,8 +228,7 @@ impl Found<'_> {
         let (Ok(session), Ok(seq), true) = (session, valid_seq, is_stored) else {
             return Ok(Some(format!("the row of session {id:?}, seq {seq} is not what was indexed")));
         };
-        let is_of_types = event_types.is_empty() || event_types.iter().any(|wanted| wanted == event_type);
-        let matches = if is_of_types { self.literal.count_in(text) } else { 0 };
+        let matches = self.literal.count_in(text);
         if matches == 0 {
             return Ok(None);
         }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::file::IndexFile;
+use super::watermark::Watermark;
 use super::{
     GroupBy, IndexError, IndexResult, SearchPage, SearchQuery, SessionFacts, StatisticsRow, UpdateReport, catch_up,
     check, search, session_facts, statistics,
@@ -36,6 +37,9 @@ impl IndexOptions {
 }
 
 /// An index beside a store. Its calls take effect one after another; open the file again to search at the same time.
+///
+/// As long as it is held open nobody else can make the file anew: where it is damaged, the others wait for that and are told
+/// `Busy`.
 pub struct SearchIndex {
     path: PathBuf,
     options: IndexOptions,
@@ -75,7 +79,7 @@ impl SearchIndex {
         &self.path
     }
 
-    /// Brings the index up to a store. Sessions that did not change are not opened; of one that only grew, the new events are
+    /// Brings the index up to a store, of which it then tells alone: what it held of another store is gone. Sessions that did not change are not opened; of one that only grew, the new events are
     /// read and the one before them; any other is indexed anew. What cannot be read keeps no other session from being indexed.
     ///
     /// Several processes may do this at the same time: each goes on where another one got to. The memory that it takes does not
@@ -108,7 +112,7 @@ impl SearchIndex {
     /// `Busy`, `Failed`; `Store` where the store cannot tell of its sessions.
     pub fn check(
         path: impl AsRef<Path>,
-        options: &IndexOptions,
+        options: IndexOptions,
         store: &dyn SessionPersistence,
         mut tell: impl FnMut(&Fault),
     ) -> IndexResult<()> {
@@ -132,7 +136,7 @@ impl SearchIndex {
     ///
     /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn problems(&self) -> IndexResult<Vec<(SessionId, String)>> {
-        self.reading(statistics::problems)
+        self.reading(Watermark::problems)
     }
 
     /// What is known of a session; nothing where it is not indexed.
@@ -164,8 +168,8 @@ impl SearchIndex {
         self.reading(statistics::inherited_from_absent)
     }
 
-    /// What happened in all sessions together, as one group without a key: each session counts, those included in which
-    /// nothing happened or could be read.
+    /// What happened in all sessions together, as one group without a key: each session counts of which something is indexed
+    /// or nothing happened in it.
     ///
     /// # Errors
     ///
@@ -192,7 +196,8 @@ impl SearchIndex {
     /// The file that lies there now.
     fn current<'f>(&self, place: &'f mut Option<IndexFile>) -> IndexResult<&'f mut IndexFile> {
         if let Some(gone) = place.take_if(|file| !file.is_in_place()) {
-            gone.leave()?;
+            // What lies beside it belongs to the file that others find.
+            gone.leave_as_is()?;
         }
         match place {
             Some(file) => Ok(file),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Row;
 
-use super::file::{Found, IndexFile};
+use super::file::{IndexFile, Unusable};
 use super::{Counts, IndexError, IndexResult};
 use crate::log::SessionId;
 use crate::seam::Snapshot;
@@ -53,16 +53,10 @@ pub(super) fn facts(file: &IndexFile, session: &SessionId) -> IndexResult<Option
 /// `NotFilled`, `Busy`, `NotAnIndex`, `Damaged`, `Failed`.
 pub fn known_facts(path: impl AsRef<Path>, sessions: &[Snapshot]) -> IndexResult<HashMap<SessionId, SessionFacts>> {
     let path = path.as_ref();
-    if !path.try_exists().is_ok_and(|exists| exists) {
-        return Ok(HashMap::new());
-    }
-    let file = match IndexFile::find(path, MOMENT)? {
+    let file = match IndexFile::look_at(path, MOMENT)? {
         Ok(file) => file,
-        Err(Found::Damaged(reason)) => return Err(IndexError::Damaged { path: path.to_owned(), reason }),
-        Err(Found::Strange) => {
-            return Err(IndexError::NotAnIndex { path: path.to_owned(), reason: "it is no database".to_owned() });
-        }
-        Err(Found::Replaceable | Found::Usable(..)) => return Ok(HashMap::new()),
+        Err(Unusable::Damaged(reason)) => return Err(IndexError::Damaged { path: path.to_owned(), reason }),
+        Err(Unusable::Outdated) => return Ok(HashMap::new()),
     };
     let asked: HashMap<_, _> = sessions.iter().map(|session| (session.id.as_str(), session)).collect();
     let known = read(&file, &asked.keys().copied().collect::<Vec<_>>())?.into_iter().filter(|(revision, facts)| {

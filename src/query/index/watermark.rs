@@ -3,8 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::IndexResult;
+use super::file::IndexFile;
 use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::SessionHandle;
+use crate::seam::{SessionHandle, Snapshot};
 
 /// How far a session is indexed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,18 +47,36 @@ impl Watermark {
         let checksum = header.map(|header| checksum(header, None)).unwrap_or_default();
         connection
             .prepare_cached(
-                "INSERT INTO session (id, events, checksum, inherited, created_at, cwd, parent) VALUES (?, 0, ?, ?, ?, ?, ?)",
+                "INSERT INTO session (id, events, checksum, inherited, cwd, parent) VALUES (?, 0, ?, ?, ?, ?)",
             )?
             .execute(params![
                 id.as_str(),
                 checksum,
                 inherited,
-                header.map(SessionHeader::created_at),
                 header.and_then(SessionHeader::cwd),
                 header.and_then(SessionHeader::parent_session),
             ])?;
         let number = connection.last_insert_rowid();
         Ok(Self { number, revision: None, events: 0, checksum, inherited, problem: None })
+    }
+
+    /// Whether all is indexed that a session held when it was looked at.
+    pub(super) fn is_at(&self, session: &Snapshot) -> bool {
+        self.revision.as_deref() == Some(session.revision.as_str())
+    }
+
+    /// The sessions of which not all is indexed, by id, and why.
+    pub(super) fn problems(file: &IndexFile) -> IndexResult<Vec<(SessionId, String)>> {
+        file.filled()?;
+        let read = || {
+            let sql = "SELECT id, problem FROM session WHERE problem IS NOT NULL ORDER BY id";
+            let mut statement = file.connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+            rows.collect::<Result<Vec<(String, String)>, _>>()
+        };
+        let rows = read().map_err(|e| file.failure(&e))?;
+        let named = rows.into_iter().map(|(id, problem)| Some((SessionId::new(&id).ok()?, problem)));
+        named.collect::<Option<_>>().ok_or_else(|| file.damaged("it names a session with what is no id".to_owned()))
     }
 
     /// Whether a log starts with what is indexed: its header and the last event of that are the same.
