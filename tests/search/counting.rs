@@ -1,7 +1,7 @@
 //! [`Counting`]: a store that counts what is read of it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use session_persistence::{
     Access, CreateOptions, ListQuery, MemoryStore, OpenOptions, Page, Result, SeqRange, SessionEvent, SessionHandle,
@@ -13,6 +13,8 @@ pub(crate) struct Counting {
     pub(crate) store: MemoryStore,
     opens: Arc<AtomicU64>,
     events: Arc<AtomicU64>,
+    /// What it lists, where that is not what it holds now.
+    pub(crate) listed: Mutex<Option<Page<Snapshot>>>,
 }
 
 impl Counting {
@@ -69,7 +71,8 @@ impl SessionPersistence for Counting {
         self.store.stat(id)
     }
     fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
-        self.store.list(query)
+        let listed = self.listed.lock().unwrap().clone();
+        listed.map_or_else(|| self.store.list(query), Ok)
     }
     fn flush(&self) -> Result<()> {
         self.store.flush()

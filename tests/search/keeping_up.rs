@@ -51,6 +51,23 @@ fn another_log_under_the_same_id_is_indexed_anew_and_a_removed_one_is_forgotten(
 }
 
 #[test]
+fn one_that_listed_the_store_long_ago_takes_nothing_back_that_another_indexed() {
+    let store = Counting::default();
+    store_session(&store, "s", &all_say(0, &["needle", "needle"]));
+    store_session(&store, "gone", &all_say(0, &["needle"]));
+    let long_ago = store.list(&Default::default()).unwrap();
+    append(&store, "s", &all_say(2, &["needle", "needle"]));
+    store.remove(&id("gone")).unwrap();
+    let (_folder, index) = fresh();
+    index.update(&store).unwrap();
+    store.counted();
+    *store.listed.lock().unwrap() = Some(long_ago);
+    let report = index.update(&store).unwrap();
+    assert_eq!((report.started, report.events, store.counted().1), (0, 0, 0));
+    assert_eq!(found(&index, "needle").len(), 4);
+}
+
+#[test]
 fn several_who_update_one_file_at_once_index_each_event_once() {
     let store = Counting::default();
     for session in 0..8 {

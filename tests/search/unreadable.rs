@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use session_persistence::query::index::SearchIndex;
-use session_persistence::{Encoding, JsonlOptions, JsonlStore, SessionPersistence};
+use session_persistence::{Encoding, JsonlOptions, JsonlStore, SessionPersistence, Vocabulary};
 
 use crate::sample::{all_say, append, event, found, fresh, id, store_session};
 
@@ -96,4 +96,41 @@ fn logs_of_an_older_format_are_found_and_those_of_a_newer_one_are_told() {
     append(&store, "sound", &all_say(1, &["needle"]));
     assert_eq!(index.update(&store).unwrap().changed, 1);
     assert!(index.facts(&id("newer")).unwrap().unwrap().problem.is_some());
+}
+
+#[test]
+fn a_log_of_a_newer_format_is_indexed_once_a_build_knows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = root(folder.path());
+    store_session(&store, "s", &all_say(0, &["needle"]));
+    let (_folder, index) = fresh();
+    let older = Vocabulary::new(2, ["user/message"]);
+    let reads_2 =
+        || JsonlStore::open_with(folder.path(), JsonlOptions::default().with_vocabulary(older.clone())).unwrap();
+    for _ in 0..2 {
+        index.update(&reads_2()).unwrap();
+        assert_eq!((found(&index, "needle").len(), problems(&index).len()), (0, 1));
+    }
+    index.update(&store).unwrap();
+    assert_eq!((found(&index, "needle").len(), problems(&index).len()), (1, 0));
+}
+
+#[test]
+fn of_a_log_that_is_damaged_before_what_was_indexed_no_more_is_told_than_an_index_made_now_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = root(folder.path());
+    let mut events = all_say(0, &["needle", "needle", "needle"]);
+    events.push(event("turn/end", 3, &json!({ "turn": 1, "reason": { "kind": "completed" } })));
+    store_session(&store, "s", &events);
+    let (_folder, index) = fresh();
+    index.update(&store).unwrap();
+    let log = log_of(folder.path(), "s");
+    let damaged = fs::read_to_string(&log).unwrap().replacen("\"seq\":1", "\"seq\":7", 1);
+    fs::write(&log, damaged).unwrap();
+    let (_folder, anew) = fresh();
+    for index in [&index, &anew] {
+        assert_eq!(index.update(&store).unwrap().failures.len(), 1);
+        assert_eq!((found(index, "needle").len(), problems(index).len()), (1, 1));
+    }
+    assert_eq!(index.total().unwrap(), anew.total().unwrap());
 }
