@@ -1,9 +1,10 @@
 //! [`CASES`]: the one list of all cases.
 
 use super::{
-    Fixture, append, close, create, event, flush, header, instance, lifecycle, list, live, open, read, refusal, remove,
+    Fixture, append, close, create, event, flush, header, instance, lifecycle, list, list_filter, live, open, read,
+    refusal,
 };
-use super::{revision, stat, tail, thread};
+use super::{remove, revision, stat, tail, thread};
 
 /// One promise of the seam, as a check of a backend.
 #[derive(Debug, Clone, Copy)]
@@ -194,12 +195,27 @@ macro_rules! __contract_cases {
                 a_cursor_can_be_kept_as_text,
                 a_text_that_is_no_cursor_is_refused,
                 a_cursor_of_another_order_is_refused,
+                a_cursor_of_another_store_is_refused,
+                a_cursor_can_be_used_when_its_store_was_reopened,
                 a_limit_of_zero_is_refused,
                 a_pending_session_stands_in_every_list_once,
                 a_session_is_listed_once_when_it_is_stored_between_two_pages,
                 a_list_goes_on_behind_a_session_that_was_removed_meanwhile,
                 a_list_by_creation_is_whole_whatever_is_written_meanwhile,
                 a_session_that_is_created_meanwhile_disturbs_no_list,
+                a_list_by_creation_shows_what_stays_once_while_others_write_create_and_remove,
+                a_list_by_activity_shows_none_twice_and_all_that_are_not_written_meanwhile,
+                a_pending_session_is_shown_once_when_it_is_stored_while_the_pages_are_turned,
+            }
+            list_filter {
+                each_part_of_a_filter_lets_through_what_it_asks_for,
+                sessions_are_found_by_when_they_were_last_active,
+                a_session_must_be_let_through_by_every_part,
+                a_part_without_values_lets_nothing_through,
+                filtered_pages_of_every_size_give_every_session_once_in_order,
+                sessions_that_are_being_written_are_found_and_those_that_are_not,
+                texts_of_every_kind_are_found_however_they_are_spelled,
+                a_cursor_of_another_filter_is_refused,
             }
             remove {
                 a_removed_session_is_gone,

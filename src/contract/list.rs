@@ -9,10 +9,10 @@ use crate::seam::{
     CreateOptions, Cursor, Error, ErrorKind, ListOrder, ListQuery, Page, SessionPersistence, SessionState, Snapshot,
 };
 
-const ORDERS: [ListOrder; 2] = [ListOrder::Activity, ListOrder::Created];
+pub(super) const ORDERS: [ListOrder; 2] = [ListOrder::Activity, ListOrder::Created];
 
 #[track_caller]
-fn page(store: &dyn SessionPersistence, query: &ListQuery) -> Page<Snapshot> {
+pub(super) fn page(store: &dyn SessionPersistence, query: &ListQuery) -> Page<Snapshot> {
     done(store.list(query), format_args!("listing by {query:?}"))
 }
 
@@ -36,7 +36,7 @@ fn cursor(text: &str) -> Cursor {
 }
 
 #[track_caller]
-fn assert_refused(store: &dyn SessionPersistence, query: &ListQuery) {
+pub(super) fn assert_refused(store: &dyn SessionPersistence, query: &ListQuery) {
     match store.list(query) {
         Err(Error::InvalidArgument { session: None, .. }) => {}
         Err(other) => panic!("{query:?} has to give {}, and gave: {other}", ErrorKind::InvalidArgument),
@@ -46,7 +46,7 @@ fn assert_refused(store: &dyn SessionPersistence, query: &ListQuery) {
 
 /// All sessions, page by page; `between` runs after each page but the last.
 #[track_caller]
-fn paged(
+pub(super) fn paged(
     store: &dyn SessionPersistence,
     query: ListQuery,
     size: usize,
@@ -205,6 +205,30 @@ pub fn a_cursor_of_another_order_is_refused(fixture: &dyn Fixture) {
     }
 }
 
+pub fn a_cursor_of_another_store_is_refused(fixture: &dyn Fixture) {
+    let (store, elsewhere) = (fixture.store(), fixture.elsewhere());
+    store_seven(&*store);
+    store_seven(&*elsewhere);
+    for order in ORDERS {
+        let next = page(&*elsewhere, &whole(order).with_limit(2)).next.expect("five are left");
+        assert_refused(&*store, &whole(order).with_cursor(next.clone()));
+        assert_eq!(page(&*elsewhere, &whole(order).with_cursor(next)).items.len(), 5);
+    }
+}
+
+pub fn a_cursor_can_be_used_when_its_store_was_reopened(fixture: &dyn Fixture) {
+    let store = fixture.store();
+    store_seven(&*store);
+    let order = ListOrder::Created;
+    let first = page(&*store, &whole(order).with_limit(2));
+    let next = first.next.expect("five are left");
+    assert_eq!(page(&*store, &whole(order).with_cursor(next.clone())).items.len(), 5);
+    reopened(fixture, store, |store| {
+        let rest = page(store, &whole(order).with_cursor(next));
+        assert_eq!(ids(&rest.items), ["c", "d", "f", "g", "a"]);
+    });
+}
+
 pub fn a_limit_of_zero_is_refused(fixture: &dyn Fixture) {
     let store = fixture.store();
     for order in ORDERS {
@@ -294,5 +318,63 @@ pub fn a_session_that_is_created_meanwhile_disturbs_no_list(fixture: &dyn Fixtur
         });
         let seen: Vec<_> = pages.concat().into_iter().filter(|name| all.contains(name)).collect();
         assert_eq!(seen, all, "in order of {order:?}");
+    }
+}
+
+pub fn a_list_by_creation_shows_what_stays_once_while_others_write_create_and_remove(fixture: &dyn Fixture) {
+    let store = fixture.store();
+    store_seven(&*store);
+    let writers = ["a", "g"].map(|name| writer(&*store, name));
+    let mut next = 1;
+    let pages = paged(&*store, whole(ListOrder::Created), 1, |page| {
+        for writer in &writers {
+            append(&**writer, &events(next..next + 1));
+        }
+        next += 1;
+        match page {
+            1 => assert!(done(store.remove(&id("e")), "removing what was shown")),
+            2 => assert!(done(store.remove(&id("d")), "removing what is still to come")),
+            _ => {}
+        }
+        store_with(&*store, &header_created_at(&format!("new {page}"), 15), CreateOptions::default(), &events(0..1));
+    });
+    let stayed: Vec<_> = pages.concat().into_iter().filter(|name| !name.starts_with("new") && name != "d").collect();
+    assert_eq!(stayed, ["e", "b", "c", "f", "g", "a"]);
+}
+
+pub fn a_list_by_activity_shows_none_twice_and_all_that_are_not_written_meanwhile(fixture: &dyn Fixture) {
+    let store = fixture.store();
+    store_seven(&*store);
+    // One that was shown by then, and one that is still to come.
+    let writers = ["e", "a"].map(|name| writer(&*store, name));
+    let mut next = 1;
+    let pages = paged(&*store, whole(ListOrder::Activity), 1, |page| {
+        for writer in &writers {
+            append(&**writer, &events(next..next + 1));
+        }
+        next += 1;
+        if page == 3 {
+            assert!(done(store.remove(&id("c")), "removing what was shown"));
+            append(&*create(&*store, "c"), &events(0..1));
+        }
+    });
+    assert_eq!(pages.concat(), ["e", "c", "g", "b", "f", "d"]);
+}
+
+pub fn a_pending_session_is_shown_once_when_it_is_stored_while_the_pages_are_turned(fixture: &dyn Fixture) {
+    for order in ORDERS {
+        let store = fixture.elsewhere();
+        store_seven(&*store);
+        let writers =
+            ["p", "q"].map(|name| create_with(&*store, &header_created_at(name, 99), CreateOptions::default()));
+        let all = ids_in(&*store, order);
+        let shown = all.iter().find(|name| ["p", "q"].contains(&&***name)).cloned();
+        let pages = paged(&*store, whole(order), 1, |page| {
+            if page == 1 {
+                let writer = &writers[usize::from(shown.as_deref() == Some("q"))];
+                append(&**writer, &events(0..1));
+            }
+        });
+        assert_eq!(pages.concat(), all, "in order of {order:?}");
     }
 }

@@ -68,6 +68,8 @@ pub mod lifecycle;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod list;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
+pub mod list_filter;
+#[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod live;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod open;

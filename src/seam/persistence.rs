@@ -37,14 +37,14 @@ pub trait SessionPersistence: Send + Sync {
     /// Failures of the storage; never an absent answer in place of one.
     fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>>;
 
-    /// Lists sessions in pages, those that cannot be interpreted included, reading no event: the cost grows with the
-    /// page and not with the store. A session that exists from the first page to the last is listed exactly once,
-    /// unless a write in between moves it in the order.
+    /// Lists the sessions that the query's filter lets through in pages, those that cannot be interpreted included, reading no
+    /// event: the cost grows with the page and not with the store, but for what a filter has to look through.
+    /// [`ListOrder`](super::ListOrder) tells what is promised of the pages together while others write.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` for a limit of 0 or a cursor of another list; failures of the storage, never an empty page in
-    /// place of one.
+    /// `InvalidArgument` for a limit of 0 or a cursor of another list or another store; failures of the storage, never an
+    /// empty page in place of one.
     fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>>;
 
     /// Makes everything that was acknowledged on any open write handle survive a loss of power, in one barrier.

@@ -289,10 +289,34 @@ caught! {
             a_session_is_listed_once_when_it_is_stored_between_two_pages,
             a_list_by_creation_is_whole_whatever_is_written_meanwhile,
             a_session_that_is_created_meanwhile_disturbs_no_list,
+            a_list_by_activity_shows_none_twice_and_all_that_are_not_written_meanwhile,
+            a_pending_session_is_shown_once_when_it_is_stored_while_the_pages_are_turned,
         }
     }
     a_store_that_skips_at_pages: SkipsAtPages => {
-        list { pages_of_every_size_give_every_session_once_in_order }
+        list {
+            pages_of_every_size_give_every_session_once_in_order, a_cursor_can_be_used_when_its_store_was_reopened,
+            a_list_by_creation_shows_what_stays_once_while_others_write_create_and_remove,
+        }
+    }
+    a_store_that_ignores_filters: IgnoresFilters => {
+        list_filter {
+            each_part_of_a_filter_lets_through_what_it_asks_for, sessions_are_found_by_when_they_were_last_active,
+            a_session_must_be_let_through_by_every_part, a_part_without_values_lets_nothing_through,
+            filtered_pages_of_every_size_give_every_session_once_in_order,
+            sessions_that_are_being_written_are_found_and_those_that_are_not,
+            texts_of_every_kind_are_found_however_they_are_spelled,
+            a_cursor_of_another_filter_is_refused,
+        }
+    }
+    a_store_that_filters_pages: FiltersPages => {
+        list_filter { filtered_pages_of_every_size_give_every_session_once_in_order }
+    }
+    a_store_that_takes_no_values_for_all: TakesNoValuesForAll => {
+        list_filter { a_part_without_values_lets_nothing_through }
+    }
+    a_store_that_ends_texts_at_nul: EndsTextsAtNul => {
+        list_filter { texts_of_every_kind_are_found_however_they_are_spelled }
     }
     a_store_that_never_ends: NeverEnds => {
         list { an_empty_store_lists_nothing_in_one_page }
@@ -301,7 +325,11 @@ caught! {
         list { pages_of_every_size_give_every_session_once_in_order }
     }
     a_store_that_takes_any_query: TakesAnyQuery => {
-        list { a_text_that_is_no_cursor_is_refused, a_cursor_of_another_order_is_refused, a_limit_of_zero_is_refused }
+        list {
+            a_text_that_is_no_cursor_is_refused, a_cursor_of_another_order_is_refused,
+            a_cursor_of_another_store_is_refused, a_limit_of_zero_is_refused,
+        }
+        list_filter { a_cursor_of_another_filter_is_refused }
     }
     a_store_that_removes_anything: RemovesAnything => {
         revision { asking_changes_nothing }

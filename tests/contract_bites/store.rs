@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use session_persistence::payload::EndSeed;
 use session_persistence::{
-    CreateOptions, Error, ErrorKind, FormatProblem, Holder, ListOrder, ListQuery, OpenOptions, Page, RepairTexts,
-    Result, Revision, Seq, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence, SessionState,
-    Snapshot, interrupted_turn_closers,
+    CreateOptions, Error, ErrorKind, FormatProblem, Holder, ListFilter, ListOrder, ListQuery, OpenOptions, Page,
+    RepairTexts, Result, Revision, Seq, SessionEvent, SessionHandle, SessionHeader, SessionId, SessionPersistence,
+    SessionState, Snapshot, interrupted_turn_closers,
 };
 
 use crate::fault::Fault;
@@ -244,6 +244,15 @@ impl SessionPersistence for BrokenStore {
 
     fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
         let Broken { good, fault, .. } = &*self.0;
+        let filter = &query.filter;
+        let query = &match fault {
+            Fault::IgnoresFilters | Fault::FiltersPages => query.clone().with_filter(ListFilter::new()),
+            Fault::TakesNoValuesForAll if is_without_values(&query.filter) => {
+                query.clone().with_filter(ListFilter::new())
+            }
+            Fault::EndsTextsAtNul => query.clone().with_filter(ended_at_nul(&query.filter)),
+            _ => query.clone(),
+        };
         let page = match (fault, good.list(query)) {
             (Fault::TakesAnyQuery, Err(Error::InvalidArgument { .. })) => good.list(&ListQuery::default()),
             (_, page) => page,
@@ -268,6 +277,7 @@ impl SessionPersistence for BrokenStore {
             // A cursor of its own where there was none: who goes on with it is refused.
             Fault::NeverEnds if next.is_none() => next = query.cursor.clone().or_else(|| "more".parse().ok()),
             Fault::OnePage => next = None,
+            Fault::FiltersPages => items.retain(|s| filter.matches(s)),
             _ => {}
         }
         *lock(&self.0.last_listed) = items.last().cloned();
@@ -328,4 +338,19 @@ fn folded(id: &SessionId) -> SessionId {
 fn simplified(id: &SessionId) -> SessionId {
     let simple: String = id.as_str().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     SessionId::new(simple).expect("a simple id is as good")
+}
+
+/// Whether a part of a filter has no values.
+fn is_without_values(filter: &ListFilter) -> bool {
+    filter.ids().is_some_and(|ids| ids.is_empty())
+        || filter.cwds().is_some_and(|cwds| cwds.is_empty())
+        || filter.versions().is_some_and(|versions| versions.is_empty())
+}
+
+/// The same filter with each working directory up to its first NUL.
+fn ended_at_nul(filter: &ListFilter) -> ListFilter {
+    let Some(cwds) = filter.cwds() else { return filter.clone() };
+    let end = |cwd: &String| cwd.split('\0').next().unwrap_or_default().to_owned();
+    let ended: Vec<_> = cwds.iter().map(|cwd| cwd.as_ref().map(end)).collect();
+    filter.clone().in_cwds(ended)
 }

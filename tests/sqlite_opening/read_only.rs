@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use rusqlite::Connection;
 use session_persistence::{
-    CreateOptions, Error, ErrorKind, Journal, OpenOptions, Result, SessionHeader, SessionPersistence as _,
-    SqliteOptions, SqliteStore,
+    CreateOptions, Error, ErrorKind, Journal, ListFilter, ListOrder, ListQuery, OpenOptions, Origin, Result,
+    SessionHeader, SessionPersistence as _, SqliteOptions, SqliteStore, StateKind,
 };
 use tempfile::TempDir;
 
@@ -28,6 +28,33 @@ fn look(path: &Path) -> String {
         Ok(counts) => counts["s"].to_string(),
         Err(error) => format!("{error:?}"),
     }
+}
+
+/// What filtered lists of a store give.
+fn filtered(store: &SqliteStore) -> Result<Vec<String>> {
+    let new = ListFilter::new;
+    let filters = [
+        new(),
+        new().in_cwds([Some("/w")]),
+        new().with_parents([Some("a")]),
+        new().with_origins([Some(Origin::Subagent)]),
+        new().with_versions([2]),
+        new().in_states([StateKind::NewerFormat, StateKind::OlderFormat]),
+        new().created_in([2..=3])?,
+        new().owned(true),
+        new().in_cwds([Some("/w\0x")]),
+    ];
+    let mut told = Vec::new();
+    for filter in filters {
+        for order in [ListOrder::Activity, ListOrder::Created] {
+            let query = ListQuery::default().with_filter(filter.clone()).with_order(order).with_limit(2);
+            let page = store.list(&query)?;
+            let rest = page.next.map(|next| store.list(&query.with_cursor(next))).transpose()?;
+            let items = page.items.iter().chain(rest.iter().flat_map(|rest| &rest.items));
+            told.push(items.map(|told| told.id.to_string()).collect());
+        }
+    }
+    Ok(told)
 }
 
 /// Tries to write in every way: how each is refused.
@@ -61,6 +88,7 @@ fn child_that_visits() {
                 Err(error) => format!("{error:?}"),
             },
             "write" => format!("{:?}", write(&path)),
+            "filter" => format!("{:?}", SqliteStore::open_existing(&path).and_then(|store| filtered(&store))),
             other => panic!("{other}"),
         };
         println!("told: {}", told.replace('\n', " "));
@@ -379,5 +407,41 @@ fn a_store_of_an_earlier_version_that_cannot_be_written_says_what_to_do() {
     let Some(mut visitor) = Visitor::at(&path) else { return };
     let told = visitor.ask("look");
     assert!(told.contains("StorageReadOnly") && told.contains("version 1"), "{told}");
+    assert!(content(folder.path()) == before);
+}
+
+#[test]
+fn a_store_of_version_2_that_cannot_be_written_is_listed_as_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let made = |name: &str, created| SessionHeader::new(id(name), created).unwrap();
+    for header in [
+        made("a", 4).with_cwd("/w"),
+        made("b", 3).with_cwd("/w").with_parent_session("a").with_origin(Origin::Subagent),
+        made("c", 2).with_parent_session("a").with_version(2),
+        made("d", 1).with_cwd("/w\0x"),
+    ] {
+        store.create(&header, CreateOptions::default()).unwrap().append(&[event(0, 10)]).unwrap();
+    }
+    let expected = format!("{:?}", filtered(&store));
+    assert!(
+        expected.starts_with(r#"Ok(["dcba", "abcd", "ba", "ab", "cb", "bc", "b", "b", "c", "c", "c", "c", "#),
+        "{expected}"
+    );
+    assert!(expected.ends_with(r#", "cb", "bc", "", "", "d", "d"])"#), "{expected}");
+    drop(store);
+    let connection = Connection::open(&path).unwrap();
+    let names = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name GLOB 'sessions_*' AND name <> 'sessions_by_creation'";
+    let names: Vec<String> =
+        connection.prepare(names).unwrap().query_map([], |row| row.get(0)).unwrap().map(|name| name.unwrap()).collect();
+    assert_eq!(names.len(), 6);
+    names.iter().for_each(|name| connection.execute_batch(&format!("DROP INDEX {name}")).unwrap());
+    connection.execute_batch("PRAGMA user_version = 2").unwrap();
+    drop(connection);
+    allow(folder.path(), 0o755, 0o644);
+    let before = content(folder.path());
+    let Some(mut visitor) = Visitor::at(&path) else { return };
+    assert_eq!(visitor.ask("filter"), expected);
     assert!(content(folder.path()) == before);
 }

@@ -11,7 +11,7 @@ use super::disk::{Identity, Stat};
 use super::failure::{Context, Damage};
 use super::files::{Files, LATEST};
 use super::frames::Unpacker;
-use super::glance::{Glance, Tail, look};
+use super::glance::{Allowance, Glance, Tail, look};
 use super::layout::{Found, Place, one_of};
 use crate::log::{SessionId, Vocabulary};
 use crate::seam::{Error, ListFilter, ListOrder, Result, Revision, Snapshot, TornTail};
@@ -26,7 +26,8 @@ impl Files {
             Err(other) => return Err(other),
         };
         let Some(found) = found else { return Ok(None) };
-        let snapshot = self.snapshot_at(id, &found, vocabulary, &mut self.unpacker()?)?;
+        let whole = &mut Allowance::of(u64::MAX);
+        let snapshot = self.snapshot_at(id, &found, vocabulary, &mut self.unpacker()?, whole)?;
         Ok(snapshot.map(|snapshot| Snapshot { owner: self.owner(found.folder()), ..snapshot }))
     }
 
@@ -37,9 +38,10 @@ impl Files {
         found: &Found,
         vocabulary: &Vocabulary,
         unpacker: &mut Unpacker,
+        allowance: &mut Allowance,
     ) -> Result<Option<Snapshot>> {
         match found {
-            Found::One(place) => self.snapshot(id, place, vocabulary, unpacker),
+            Found::One(place) => self.snapshot(id, place, vocabulary, unpacker, allowance),
             Found::Unclear { folder, reason } => self.unclear_snapshot(id, folder, reason),
         }
     }
@@ -62,7 +64,7 @@ impl Files {
         }
     }
 
-    /// Every header has to be known.
+    /// Every header has to be known, and nothing else of those that are not on the page.
     fn page_by_creation(
         &self,
         found: impl Iterator<Item = (SessionId, Found)>,
@@ -71,16 +73,26 @@ impl Files {
         let mut unpacker = self.unpacker()?;
         let mut behind = Vec::new();
         for (id, found) in found {
-            let Some(snapshot) = self.snapshot_at(&id, &found, wanted.vocabulary, &mut unpacker)? else { continue };
-            let key = wanted.order.key(&snapshot);
+            let told = self.snapshot_at(&id, &found, wanted.vocabulary, &mut unpacker, &mut Allowance::none())?;
+            let Some(told) = told else { continue };
+            let key = wanted.order.key(&told);
             if wanted.is_behind(key, &id) {
-                behind.push((Listed { key, snapshot }, found));
+                behind.push((key, told, found));
             }
         }
-        behind.sort_by(|(a, _), (b, _)| b.key.cmp(&a.key).then_with(|| a.snapshot.id.cmp(&b.snapshot.id)));
-        let told = behind.into_iter().map(|(listed, found)| (listed.key, self.with_owner(listed.snapshot, &found)));
-        let listed = told.filter_map(|(key, told)| Some(Listed { key, snapshot: wanted.let_through(told)? }));
-        Ok(listed.take(wanted.most()).collect())
+        behind.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.id.cmp(&b.1.id)));
+        let mut allowance = Allowance::of(Allowance::OF_LIST);
+        let mut listed = Vec::new();
+        for (key, told, found) in behind {
+            if listed.len() >= wanted.most() {
+                break;
+            }
+            if let Some(told) = wanted.let_through(self.with_owner(told, &found)) {
+                let snapshot = self.with_end(told, &found, wanted, &mut unpacker, &mut allowance)?;
+                listed.push(Listed { key, snapshot });
+            }
+        }
+        Ok(listed)
     }
 
     /// Only the files on the page are opened, and those before them that the filter does not let through.
@@ -105,19 +117,45 @@ impl Files {
         places.retain(|(key, id, _)| wanted.is_behind(*key, id));
         places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let mut unpacker = self.unpacker()?;
+        let mut allowance = Allowance::of(Allowance::OF_LIST);
+        let lets_all_through = *wanted.filter == ListFilter::new();
         let mut listed = Vec::new();
         for (key, id, found) in places {
             if listed.len() >= wanted.most() {
                 break;
             }
+            let mut none = Allowance::none();
+            let first = if lets_all_through { &mut allowance } else { &mut none };
+            let told = self.snapshot_at(&id, &found, wanted.vocabulary, &mut unpacker, first)?;
             // Where the session is written meanwhile it stands where it stood: a page is not to end early.
-            if let Some(told) = self.snapshot_at(&id, &found, wanted.vocabulary, &mut unpacker)?
-                && let Some(snapshot) = wanted.let_through(self.with_owner(told, &found))
+            if let Some(told) = told
+                && let Some(mut snapshot) = wanted.let_through(self.with_owner(told, &found))
             {
+                if !lets_all_through {
+                    snapshot = self.with_end(snapshot, &found, wanted, &mut unpacker, &mut allowance)?;
+                }
                 listed.push(Listed { key, snapshot });
             }
         }
         Ok(listed)
+    }
+
+    /// A session on the page, with what the end of its log tells. Where it was removed meanwhile, or became one that the
+    /// filter does not let through, it stays on the page as it was: a page is not to end early.
+    fn with_end(
+        &self,
+        told: Snapshot,
+        found: &Found,
+        wanted: &Wanted<'_>,
+        unpacker: &mut Unpacker,
+        allowance: &mut Allowance,
+    ) -> Result<Snapshot> {
+        if told.event_count.is_some() || !allowance.is_left() {
+            return Ok(told);
+        }
+        let whole = self.snapshot_at(&told.id, found, wanted.vocabulary, unpacker, allowance)?;
+        let whole = whole.map(|whole| Snapshot { owner: told.owner.clone(), ..whole });
+        Ok(whole.filter(|whole| wanted.filter.matches(whole)).unwrap_or(told))
     }
 
     /// The sessions by the names of their folders: all, or those that a filter asks for by their ids.
@@ -141,6 +179,7 @@ impl Files {
         place: &Place,
         vocabulary: &Vocabulary,
         unpacker: &mut Unpacker,
+        allowance: &mut Allowance,
     ) -> Result<Option<Snapshot>> {
         let path = place.log();
         let stat = match self.disk.stat(&path) {
@@ -152,11 +191,12 @@ impl Files {
         if let Some(snapshot) = self.known_snapshot(&path, &stat, vocabulary) {
             return Ok(Some(snapshot));
         }
-        let glance = match self.glances.get(&path, &stat) {
+        let known = self.glances.get(&path, &stat).filter(|known| known.tail.is_some() || !allowance.is_left());
+        let glance = match known {
             Some(glance) => glance,
             None => {
                 let looked = self.disk.open(&path).and_then(|file| {
-                    let glance = look(&*file, stat.size, id, place.generation, unpacker)?;
+                    let glance = look(&*file, stat.size, id, place.generation, unpacker, allowance)?;
                     // Of another file that took its place meanwhile nothing must be kept.
                     Ok((glance, file.stat()? == stat))
                 });
@@ -170,7 +210,8 @@ impl Files {
                     }
                     Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
                     Err(e) => {
-                        Arc::new(Glance { header: Err(Damage::header(unreadable(&path, &e))), tail: Tail::default() })
+                        let header = Err(Damage::header(unreadable(&path, &e)));
+                        Arc::new(Glance { header, tail: None })
                     }
                 }
             }
@@ -184,7 +225,7 @@ impl Files {
             }
             Err(damage) => Snapshot::damaged(id.clone(), damage.reason.clone(), revision),
         };
-        let Tail { count, last_time, torn } = glance.tail;
+        let Tail { count, last_time, torn } = glance.tail.unwrap_or_default();
         snapshot.event_count = count;
         snapshot.last_time = last_time;
         snapshot.torn_tail = torn_tail(count.unwrap_or(0), torn.unwrap_or(0));

@@ -32,6 +32,8 @@ const READS: usize = 3;
 
 /// The files of one root.
 pub(super) struct Files {
+    /// The root, as it was opened.
+    root: Identity,
     pub(super) layout: Layout,
     pub(super) disk: Arc<dyn Disk>,
     /// How new sessions are stored; nothing as long as the root has none.
@@ -68,15 +70,15 @@ pub(super) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Files {
     pub(super) fn open(layout: Layout, disk: Arc<dyn Disk>, options: &JsonlOptions) -> Result<Self> {
         let context = Context::store(layout.root());
-        match disk.stat(layout.root()) {
-            Ok(found) if found.is_dir => {}
+        let root = match disk.stat(layout.root()) {
+            Ok(found) if found.is_dir => found.identity,
             Ok(_) => return Err(context.unsupported("it is a file, and a store of plain files is a folder", None)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let reason = "there is no such folder; check the path, or import into it to make it";
                 return Err(context.unsupported(reason, None));
             }
             Err(e) => return Err(context.reading(layout.root(), e)),
-        }
+        };
         let failed = |e| context.reading(layout.root(), e);
         let found = layout.encoding().map_err(failed)?;
         if found.is_none() && !layout.is_plausible().map_err(failed)? {
@@ -85,6 +87,7 @@ impl Files {
         }
         let packer = Packer::new().map_err(|e| context.io("starting the compression".to_owned(), e.into()))?;
         Ok(Self {
+            root,
             layout,
             disk,
             encoding: Mutex::new(found),
@@ -288,9 +291,7 @@ impl Storage for Files {
     }
 
     fn identity(&self) -> Result<String> {
-        let root = self.layout.root();
-        let found = self.disk.stat(root).map_err(|e| Context::store(root).reading(root, e))?;
-        let Identity { device, number } = found.identity;
+        let Identity { device, number } = self.root;
         Ok(format!("files:{device:x}:{number:x}"))
     }
 

@@ -35,7 +35,38 @@ const LARGEST_CONTENT: usize = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glance {
     pub(super) header: Result<SessionHeader, Damage>,
-    pub(super) tail: Tail,
+    /// What its end tells; nothing where that was not looked at.
+    pub(super) tail: Option<Tail>,
+}
+
+/// How many bytes of the ends of logs may be read. A header is read in any case.
+pub(super) struct Allowance(u64);
+
+impl Allowance {
+    /// For a list. The ends of more sessions than fit stay untold: a first list is to read little, however many there are
+    /// and whatever they end with.
+    pub(super) const OF_LIST: u64 = 1 << 20;
+
+    pub(super) const fn of(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// Only the header.
+    pub(super) const fn none() -> Self {
+        Self(0)
+    }
+
+    /// Whether so many bytes are left, which are used up then.
+    fn take(&mut self, bytes: u64) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// Whether anything is left.
+    pub(super) fn is_left(&self) -> bool {
+        self.0 > 0
+    }
 }
 
 /// What the end of a log file tells.
@@ -62,13 +93,14 @@ impl Tail {
     }
 }
 
-/// Looks at a log file of `size` bytes.
+/// Looks at a log file of `size` bytes, at its end as far as that is allowed.
 pub(super) fn look(
     file: &dyn DiskFile,
     size: u64,
     id: &SessionId,
     generation: Generation,
     unpacker: &mut Unpacker,
+    allowance: &mut Allowance,
 ) -> io::Result<Glance> {
     let mut head = Window::new(file, size, HEAD);
     let line = match generation.encoding {
@@ -77,12 +109,17 @@ pub(super) fn look(
     };
     let (header, start) = match line.and_then(|(line, end)| Ok((parse_header(&line, id, generation)?, end))) {
         Ok(found) => found,
-        Err(damage) => return Ok(Glance { header: Err(damage), tail: Tail::default() }),
+        Err(damage) => return Ok(Glance { header: Err(damage), tail: Some(Tail::default()) }),
     };
     let mut tail = Tail::default();
     let mut length = TAIL;
     loop {
         let from = size.saturating_sub(length as u64).max(start);
+        // A frame is read once more where it is unpacked.
+        let times = if generation.encoding == Encoding::Zstd { 2 } else { 1 };
+        if !allowance.take((size - from) * times) {
+            return Ok(Glance { header: Ok(header), tail: None });
+        }
         let mut window = Window::new(file, size, 1);
         let bytes = window.bytes(from, usize::try_from(size - from).unwrap_or(usize::MAX))?;
         let found = match generation.encoding {
@@ -102,7 +139,7 @@ pub(super) fn look(
         }
         length *= 4;
     }
-    Ok(Glance { header: Ok(header), tail })
+    Ok(Glance { header: Ok(header), tail: Some(tail) })
 }
 
 /// The first line of a file of text, and where it ends.

@@ -90,9 +90,11 @@ pub use self::layout::Encoding;
 ///   `InvalidArgument`.
 /// - **Damage** in one file leaves the rest alone: a session whose header cannot be read is listed by the name of its
 ///   folder.
-/// - **Listing** reads the first line and the last of each session on the page, and looks at every file's size and time:
-///   its cost grows with the number of sessions, and not with their length. What is missing far from both ends is found
-///   when the log is read. Looking for an id looks once into every project folder.
+/// - **Listing** looks at every file's size and time, and reads the first line and the last of each session on the page; by
+///   creation, or with a filter that asks for it, the first line of the others too. So its cost grows with the number of
+///   sessions, and not with their length. One list reads at most 1 MiB of the ends of logs that the store does not know
+///   yet; of the sessions beyond that it tells no count of events and no time of the last, and `stat` does. What is
+///   missing far from both ends is found when the log is read. Looking for an id looks once into every project folder.
 /// - **Reading in pages**, each from where one ended, costs as much as reading the log once, whatever the size of its
 ///   batches, after one pass over it when it is first opened or was changed by another program. Logs that are not held in
 ///   memory are gone on with from where a page ended: the store remembers up to 64 such places, in at most 32 MiB

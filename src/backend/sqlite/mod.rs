@@ -67,6 +67,12 @@ use crate::seam::Result;
 /// [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the exported text. An event may take up to
 /// [`SqliteOptions::max_event_bytes`]; a session holds at most 2^32 events.
 ///
+/// A page of a list costs as much in a large store as in a small one: of all sessions, and of those of some working
+/// directories, in either order; by creation also of those with some parents, origins or versions. By activity up to 500
+/// sessions that such a part lets through, or that were created in a range, are sorted; where it lets more through the list
+/// is gone through until the page is full. That is how every other part is found too: who asks for damaged sessions or for
+/// times of activity may have the whole list gone through.
+///
 /// The views of the schema (`session_events`, `session_turns`, `session_tool_calls`, `session_messages`,
 /// `session_overview`) are the public SQL surface. No other program can change what is stored: triggers refuse it, and
 /// what is changed behind SQLite's back is found by the checksum of its row when it is read. Such a row is damage wherever it
@@ -84,8 +90,8 @@ use crate::seam::Result;
 /// A store whose file or folder this process cannot write is opened for reading, and leaves nothing behind there: what
 /// would write is `StorageReadOnly`. What somebody else writes meanwhile is seen from the next read on. `StorageReadOnly` is
 /// also what opening gives, or a read, where the newest state cannot be had without writing: the `-wal` of a process that was
-/// killed holds writes that the file does not have, a `-journal` a change that was not finished, or the store is of an
-/// earlier version. It says what to do; an older state is never given instead.
+/// killed holds writes that the file does not have, a `-journal` a change that was not finished, or the store is of
+/// version 1. It says what to do; an older state is never given instead.
 ///
 /// # Files that belong together
 ///

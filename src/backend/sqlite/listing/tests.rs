@@ -1,4 +1,6 @@
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::schema;
 use super::*;
@@ -186,5 +188,72 @@ fn what_most_sessions_have_is_looked_for_in_the_order_of_the_list() {
         assert_eq!(plans.len(), 1, "{filter:?}: {plans:#?}");
         assert!(plans[0].contains("sqlite_autoindex_sessions_2 (activity<?)"), "{filter:?}: {plans:#?}");
         assert!(!plans[0].contains("TEMP B-TREE"), "{filter:?}: {plans:#?}");
+    }
+}
+
+/// The place of the session in the middle of a list, or of the one so far from its end.
+fn place_of(connection: &Connection, order: ListOrder, from_end: Option<u64>) -> Position {
+    let column = match order {
+        ListOrder::Activity => "activity",
+        ListOrder::Created => "created_at",
+    };
+    let count: u64 = connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap();
+    let sql = format!("SELECT id, {column} FROM sessions ORDER BY {column} DESC, id LIMIT 1 OFFSET ?1");
+    let offset = from_end.map_or(count / 2, |from_end| count - from_end);
+    let told = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?));
+    let (name, key) = connection.query_row(&sql, [offset], told).unwrap();
+    let behind = |name: &str, key| {
+        let header = SessionHeader::new(id(name), key).unwrap();
+        Snapshot { activity: key, ..Snapshot::new(header, Revision::new("r"), &Vocabulary::default()) }
+    };
+    let query = ListQuery::default().with_order(order).with_limit(1);
+    let next = query.page_of("here", [behind(&name, key), behind("~", 0)]).unwrap().next.unwrap();
+    query.with_cursor(next).position("here").unwrap().unwrap()
+}
+
+/// How many sessions a page gives, and how many steps SQLite takes for it.
+fn steps(connection: &mut Connection, filter: &ListFilter, order: ListOrder, after: Option<Position>) -> (usize, u64) {
+    let vocabulary = Vocabulary::default();
+    let wanted = Wanted { filter, order, after, limit: Some(50), vocabulary: &vocabulary, claimed: HashMap::new() };
+    let taken = Arc::new(AtomicU64::new(0));
+    let count = taken.clone();
+    let handler = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    let mut listed = 0;
+    // At first it is also prepared.
+    for _ in 0..2 {
+        taken.store(0, Ordering::Relaxed);
+        connection.progress_handler(1, Some(handler.clone())).unwrap();
+        listed = list(&*connection, &wanted, None, &context(), |told| Ok(Some(told))).unwrap().len();
+    }
+    connection.progress_handler(0, None::<fn() -> bool>).unwrap();
+    (listed, taken.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_page_takes_as_many_steps_of_ten_thousand_sessions_as_of_one_thousand() {
+    let mut stores = [1_000, 10_000].map(|count| {
+        let connection = store();
+        fill(&connection, count);
+        connection
+    });
+    for (name, filter) in
+        [("all", new()), ("cwd", new().in_cwds([Some("/w1")])), ("cwds", new().in_cwds([Some("/w1"), None]))]
+    {
+        for order in ORDERS {
+            let mut told = Vec::new();
+            for place in [None, Some(None), Some(Some(40)), Some(Some(200))] {
+                let taken = stores.each_mut().map(|connection| {
+                    let after = place.map(|from_end| place_of(&*connection, order, from_end));
+                    steps(connection, &filter, order, after)
+                });
+                assert!(taken[0].0 > 0 && taken[0].1 > 0);
+                assert_eq!(taken[0], taken[1], "{name} in order of {order:?} at {place:?}");
+                told.push(taken[0]);
+            }
+            println!("{name}, {order:?}: {told:?}");
+        }
     }
 }
