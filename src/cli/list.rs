@@ -113,10 +113,13 @@ impl List {
         if let Some(cursor) = self.cursor.as_ref().and_then(|start| start.cursor.parse::<Cursor>().ok()) {
             query = query.with_cursor(cursor);
         }
-        let page = store.list(&query).map_err(|error| match error {
+        let mut page = store.list(&query).map_err(|error| match error {
             Error::InvalidArgument { session: None, reason } if self.cursor.is_some() => Failure::Usage(reason),
             other => other.into(),
         })?;
+        if !self.json {
+            fill_in(&*store, &mut page.items)?;
+        }
         let known = self.index.known(place, &page.items)?;
         let next = page.next.map(|next| PageStart::behind(&next, &self.period, asked));
         if self.json {
@@ -197,6 +200,19 @@ fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
 #[derive(Serialize)]
 pub(super) struct Next<'a> {
     pub(super) cursor: &'a str,
+}
+
+/// Asks for the counts that a list leaves open in a folder of many log files, as many as a person may read.
+fn fill_in(store: &dyn SessionPersistence, snapshots: &mut [Snapshot]) -> Result<(), Failure> {
+    const MOST: usize = 1000;
+    let is_open = |snapshot: &&mut Snapshot| snapshot.event_count.is_none() && snapshot.header.is_some();
+    for snapshot in snapshots.iter_mut().filter(is_open).take(MOST) {
+        // One that is gone by now stays as it was listed.
+        if let Some(told) = store.stat(&snapshot.id)? {
+            *snapshot = told;
+        }
+    }
+    Ok(())
 }
 
 /// Prints all sessions of a store for a person.

@@ -73,7 +73,10 @@ mod tests {
         SessionHeader::new(SessionId::new(name).unwrap(), created_at).unwrap().with_parent_session(parent)
     }
 
-    fn descent(root: &str, all: &[SessionHeader]) -> (Vec<(String, usize)>, Option<(String, usize)>, usize) {
+    type Named = (String, usize);
+
+    /// What is found, and how often was asked for it.
+    fn descent(root: &str, all: &[SessionHeader]) -> (Vec<Named>, Option<Named>, usize) {
         let mut asked = 0;
         let descent = descend(&SessionId::new(root).unwrap(), |parents| {
             asked += 1;

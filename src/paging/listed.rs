@@ -137,11 +137,11 @@ mod tests {
     fn what_is_written_while_the_pages_are_turned_is_given_once() {
         let store = MemoryStore::new();
         let handles: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|name| created(&store, name)).into();
-        for written in 0..6 {
+        for (written, handle) in handles.iter().enumerate() {
             for shown in 0..=6 {
                 let mut listed = Listed::in_pages_of(2, &store, ListOrder::Activity, ListFilter::new());
                 let mut given: String = listed.by_ref().take(shown).map(|told| told.unwrap().id.to_string()).collect();
-                write(&*handles[written]);
+                write(&**handle);
                 drop(created(&store, "new"));
                 given.extend(listed.map(|told| told.unwrap().id.to_string()));
                 let mut all: Vec<_> = given.replace("new", "").chars().collect();

@@ -87,6 +87,24 @@ fn pages_of_so_long_ago_go_on_where_the_one_before_ended() {
     }
 }
 
+/// A list may leave open how many events a log has; a person is not sent to look for damage for that.
+#[test]
+fn of_many_sound_sessions_a_person_gets_every_count() {
+    let folder = Folder::new();
+    let long = |id: &str| header(id) + &says(0, &"x".repeat(9000)) + &says(1, &"x".repeat(9000));
+    let names: Vec<_> = (0..150).map(|n| format!("s{n}")).collect();
+    for name in &names {
+        folder.write(&format!("{name}.jsonl"), long(name));
+    }
+    let files: Vec<_> = names.iter().map(|name| format!("{name}.jsonl")).collect();
+    let files: Vec<_> = files.iter().map(String::as_str).collect();
+    folder.run(&[&["--store", "jsonl+raw:root", "import"], &files[..]].concat()).done();
+    let table = folder.run(&["--store", "root", "list"]).done();
+    let counts = table.lines().skip(1).filter(|line| line.split("  ").any(|cell| cell.trim() == "2"));
+    assert_eq!(counts.count(), names.len(), "{table}");
+    assert!(!table.contains("verify"), "{table}");
+}
+
 const KNOWN: [&str; 7] = ["title", "turns", "toolCalls", "inputTokens", "outputTokens", "interrupted", "blank"];
 
 /// How many records have all that the index knows; of the others none has any of it.

@@ -79,8 +79,11 @@ fn plans(connection: &Connection, filter: &ListFilter, order: ListOrder) -> Vec<
     explained.collect()
 }
 
-/// Each filter with how its sessions are found in either order, and whether they have to be sorted.
-fn filters() -> Vec<(&'static str, ListFilter, [(&'static str, bool); 2])> {
+/// How sessions are found: by which index, and whether they have to be sorted.
+type Found = (&'static str, bool);
+
+/// Each filter with how its sessions are found in either order.
+fn filters() -> Vec<(&'static str, ListFilter, [Found; 2])> {
     let by_activity = ("sqlite_autoindex_sessions_2 (activity<?)", false);
     let by_creation = ("sessions_by_creation (created_at", false);
     vec![
