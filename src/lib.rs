@@ -106,11 +106,11 @@ pub use crate::backend::{Encoding, JsonlOptions, JsonlStore};
 #[cfg(feature = "sqlite")]
 pub use crate::backend::{Journal, SqliteOptions, SqliteStore};
 pub use crate::log::{
-    FoldError, InvalidJson, InvalidRecord, InvalidSessionId, Invariants, Json, LifecycleState, MessageIdTemplate,
-    MessageList, MessagePlan, Messages, ModelMessage, ModelRequest, NotLossless, OpenTurn, Origin, RepairTexts,
-    Replacement, RequestBasis, RequestContext, RequestHeader, Requests, Rule, Seq, SessionEvent, SessionHeader,
-    SessionId, Surface, SurfaceOp, SurfacePlan, Violation, Vocabulary, check_model_request, interrupted_turn_closers,
-    payload, searchable_text, text,
+    FoldError, InvalidJson, InvalidRecord, InvalidSessionId, Invariants, Json, LifecycleState, LogDigest,
+    MessageIdTemplate, MessageList, MessagePlan, Messages, ModelMessage, ModelRequest, NotLossless, OpenTurn, Origin,
+    RepairTexts, Replacement, RequestBasis, RequestContext, RequestHeader, Requests, Rule, Seq, SessionEvent,
+    SessionHeader, SessionId, Surface, SurfaceOp, SurfacePlan, Violation, Vocabulary, check_model_request,
+    interrupted_turn_closers, payload, searchable_text, text,
 };
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListFilter,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::runtime::{Listed, Runtime, Slice, Storage, Stored, Wanted, store_over_runtime};
-use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
+use crate::log::{LogDigest, SessionEvent, SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Error, ListOrder, Removal, Result, Revision, SeqRange, Snapshot, checks};
 
 /// A store in memory, gone with its value: the reference model that the other backends are held against, and a fast
@@ -65,6 +65,7 @@ struct Log {
     inherited: u64,
     events: Vec<SessionEvent>,
     size_bytes: u64,
+    digest: LogDigest,
     last_write: u64,
 }
 
@@ -95,6 +96,7 @@ impl Log {
         {
             self.inherited = mark.get();
         }
+        events.iter().for_each(|event| self.digest.push(event));
         self.events.extend_from_slice(events);
         self.last_write = write;
     }
@@ -112,6 +114,7 @@ impl Log {
 
     fn snapshot(&self, store: u64, vocabulary: &Vocabulary) -> Snapshot {
         let mut snapshot = Snapshot::new(self.header.clone(), self.revision(store), vocabulary);
+        snapshot.digest = Some(self.digest);
         snapshot.event_count = Some(self.events.len() as u64);
         snapshot.size_bytes = Some(self.size_bytes);
         snapshot.last_time = self.events.last().map(SessionEvent::time);
@@ -155,6 +158,7 @@ impl Storage for Memory {
             inherited,
             events: Vec::new(),
             size_bytes: header.to_line().len() as u64 + 1,
+            digest: LogDigest::new(header, write),
             last_write: write,
         };
         log.store(events, write);

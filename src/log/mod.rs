@@ -1,5 +1,6 @@
 //! What a session log is: pure values, without I/O and without a clock.
 
+pub(crate) mod digest;
 mod envelope;
 mod event;
 pub(crate) mod fields;
@@ -31,6 +32,7 @@ pub mod text;
 mod violation;
 mod vocabulary;
 
+pub use digest::LogDigest;
 pub use event::{InvalidRecord, SessionEvent, SurfaceOp};
 pub use fold_error::FoldError;
 pub use header::{Origin, SessionHeader};

@@ -94,6 +94,17 @@ pub trait SessionPersistence: Send + Sync {
     fn check_storage(&self, _found: &mut dyn FnMut(Fault)) -> Result<()> {
         Ok(())
     }
+
+    /// What tells this store from any other, for whoever keeps something beside it, as an index: an opaque text that stays
+    /// as long as the store does. A copy of the store may have the same one, and one that was moved another. Nothing where
+    /// the backend cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// Those of looking at the store.
+    fn identity(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// What came of a removal.
@@ -184,6 +195,9 @@ macro_rules! forward {
             }
             fn check_storage(&self, found: &mut dyn FnMut(Fault)) -> Result<()> {
                 (**self).check_storage(found)
+            }
+            fn identity(&self) -> Result<Option<String>> {
+                (**self).identity()
             }
         }
     )*};

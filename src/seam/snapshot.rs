@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Error, ErrorKind, Holder, now};
-use crate::log::{SessionHeader, SessionId, Vocabulary};
+use crate::log::{LogDigest, SessionHeader, SessionId, Vocabulary};
 
 /// What a store knows of a session without reading its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub state: SessionState,
     /// Which content it has.
     pub revision: Revision,
+    /// The running digest of the log with exactly [`Snapshot::event_count`] events, where the backend keeps it.
+    pub digest: Option<LogDigest>,
     /// How many events are stored, where the backend knows without reading them.
     pub event_count: Option<u64>,
     /// How many bytes are stored, where the backend knows; the backend says of what.
@@ -88,6 +90,7 @@ impl Snapshot {
             state: SessionState::of_version(header.version(), vocabulary),
             header: Some(header),
             revision,
+            digest: None,
             event_count: None,
             size_bytes: None,
             last_time: None,
@@ -106,6 +109,7 @@ impl Snapshot {
             header: None,
             state: SessionState::Damaged { reason },
             revision,
+            digest: None,
             event_count: None,
             size_bytes: None,
             last_time: None,

@@ -49,7 +49,7 @@ fn every_row_that_is_not_what_was_indexed_is_told_with_its_session() {
         ("UPDATE session SET title = 'another' WHERE id = 'a'", "session \"a\""),
         ("UPDATE session SET is_open = 1 - is_open WHERE id = 'a'", "session \"a\""),
         ("UPDATE session SET last_time = last_time + 1 WHERE id = 'a'", "session \"a\""),
-        ("UPDATE session SET checksum = x'00' WHERE id = 'b'", "session \"b\""),
+        ("UPDATE session SET digest = digest + 1 WHERE id = 'b'", "session \"b\""),
         ("UPDATE session SET inherited = inherited - 1 WHERE id = 'b'", "session \"b\""),
         ("UPDATE session SET events = events - 1 WHERE id = 'b'", "session \"b\""),
         ("UPDATE session SET id = char(0) WHERE id = 'b'", "which is no id"),

@@ -11,13 +11,20 @@ use session_persistence::{
 #[derive(Default)]
 pub(crate) struct Counting {
     pub(crate) store: MemoryStore,
-    opens: Arc<AtomicU64>,
-    events: Arc<AtomicU64>,
+    pub(crate) opens: Arc<AtomicU64>,
+    pub(crate) events: Arc<AtomicU64>,
     /// What it lists, where that is not what it holds now.
     pub(crate) listed: Mutex<Option<Page<Snapshot>>>,
+    /// Whether it tells no digests of its logs.
+    pub(crate) keeps_no_digest: bool,
 }
 
 impl Counting {
+    fn told(&self, mut session: Snapshot) -> Snapshot {
+        session.digest = session.digest.filter(|_| !self.keeps_no_digest);
+        session
+    }
+
     /// How many sessions were opened and how many events read since the last time.
     pub(crate) fn counted(&self) -> (u64, u64) {
         (self.opens.swap(0, Ordering::SeqCst), self.events.swap(0, Ordering::SeqCst))
@@ -68,11 +75,12 @@ impl SessionPersistence for Counting {
         Ok(Box::new(Counted(handle, self.events.clone())))
     }
     fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
-        self.store.stat(id)
+        Ok(self.store.stat(id)?.map(|session| self.told(session)))
     }
     fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
         let listed = self.listed.lock().unwrap().clone();
-        listed.map_or_else(|| self.store.list(query), Ok)
+        let page = listed.map_or_else(|| self.store.list(query), Ok)?;
+        Ok(Page::new(page.items.into_iter().map(|session| self.told(session)).collect(), page.next))
     }
     fn flush(&self) -> Result<()> {
         self.store.flush()

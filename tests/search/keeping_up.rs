@@ -9,7 +9,7 @@ use crate::counting::Counting;
 use crate::sample::{all_say, append, found, fresh, id, says, store_session};
 
 #[test]
-fn after_one_append_only_its_events_are_read_and_the_one_before() {
+fn after_one_append_only_its_events_are_read_and_without_a_digest_only_its_session() {
     let store = Counting::default();
     for session in 0..20 {
         let texts: Vec<_> = (0..50).map(|n| format!("text {n} of {session}")).collect();
@@ -24,9 +24,36 @@ fn after_one_append_only_its_events_are_read_and_the_one_before() {
     append(&store, "s7", &[says(50, "brand new"), says(51, "brand new")]);
     let report = index.update(&store).unwrap();
     assert_eq!((report.changed, report.started, report.events), (1, 0, 2));
-    assert_eq!(store.counted(), (1, 3));
+    assert_eq!(store.counted(), (1, 2));
     assert_eq!(found(&index, "brand new").len(), 2);
     assert_eq!(found(&index, "text 49").len(), 20);
+    // A store that cannot tell a log that grew from another one is read where it changed, and nowhere else.
+    let store = Counting { keeps_no_digest: true, ..store };
+    append(&store, "s7", &[says(52, "brand new")]);
+    let report = index.update(&store).unwrap();
+    assert_eq!((report.changed, report.started, report.events, store.counted()), (1, 0, 1, (1, 53)));
+}
+
+#[test]
+fn another_log_with_the_same_last_event_is_indexed_anew() {
+    for keeps_no_digest in [false, true] {
+        for after in [3, 5] {
+            let store = Counting { keeps_no_digest, ..Counting::default() };
+            let log = |mark: &str, count: u64| {
+                let mut log: Vec<_> = (0..count).map(|seq| says(seq, &format!("{mark} {seq}"))).collect();
+                log[2] = says(2, "the same");
+                log
+            };
+            store_session(&store, "s", &log("secret", 3));
+            let (_folder, index) = fresh();
+            index.update(&store).unwrap();
+            store.remove(&id("s")).unwrap();
+            store_session(&store, "s", &log("public", after));
+            index.update(&store).unwrap();
+            assert!(found(&index, "secret").is_empty(), "{keeps_no_digest} {after}");
+            assert_eq!(found(&index, "public").len() as u64, after - 1);
+        }
+    }
 }
 
 #[test]

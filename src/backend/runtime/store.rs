@@ -268,6 +268,9 @@ macro_rules! store_over_runtime {
             fn check_storage(&self, found: &mut dyn FnMut($crate::seam::Fault)) -> $crate::seam::Result<()> {
                 $crate::backend::runtime::Storage::inspect(self.runtime.own_storage()?, found)
             }
+            fn identity(&self) -> $crate::seam::Result<Option<String>> {
+                $crate::backend::runtime::Storage::identity(self.runtime.own_storage()?).map(Some)
+            }
         }
     };
 }

@@ -6,7 +6,7 @@ use super::super::runtime::{Slice, Stored};
 use super::failure::{Context, corruption};
 use super::row::{self, SessionKey};
 use super::session_row::{STORE_ID, SessionRow, session_query, type_checksum};
-use crate::log::{Seq, SessionId, Vocabulary};
+use crate::log::{LogDigest, Seq, SessionId, Vocabulary};
 use crate::seam::{Error, Result, Revision, SeqRange, Snapshot, checks};
 
 const BY_ID: &str = session_query!("WHERE id = ?1");
@@ -149,6 +149,7 @@ pub(super) fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Conte
         Ok(header) => Snapshot::new(header, revision, vocabulary),
         Err(reason) => Snapshot::damaged(SessionRow::id_of(found), reason, revision),
     };
+    snapshot.digest = Some(LogDigest::from_parts(row.incarnation as u64, row.chain as u64));
     snapshot.event_count = Some(row.events);
     snapshot.size_bytes = Some(row.size_bytes);
     snapshot.last_time = row.last_time;

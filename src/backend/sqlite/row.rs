@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::failure::corruption;
+use crate::log::digest;
 use crate::log::stored::{StoredValues, stored_event};
 use crate::log::text::{parse_event, write_event};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
@@ -69,12 +69,12 @@ pub(super) fn row_key(number: i64, seq: u64) -> i64 {
 
 /// The checksum of a header's or event's line.
 pub(super) fn line_checksum(line: &str, incarnation: i64) -> i64 {
-    xxh3_64_with_seed(line.as_bytes(), incarnation as u64) as i64
+    digest::of_line(line, incarnation as u64) as i64
 }
 
 /// The chain of a log whose next row has `checksum`.
 pub(super) fn chained(chain: i64, checksum: i64) -> i64 {
-    xxh3_64_with_seed(&checksum.to_le_bytes(), chain as u64) as i64
+    digest::chained(chain as u64, checksum as u64) as i64
 }
 
 /// Checks a batch before anything is written.

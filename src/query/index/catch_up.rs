@@ -8,9 +8,9 @@ use rusqlite::{Transaction, TransactionBehavior};
 use super::document::Document;
 use super::facts::Facts;
 use super::file::IndexFile;
-use super::watermark::{Watermark, checksum};
+use super::watermark::Watermark;
 use super::{IndexError, IndexResult};
-use crate::log::{SessionEvent, SessionId, searchable_text};
+use crate::log::{LogDigest, SessionEvent, SessionHeader, SessionId, searchable_text};
 use crate::paging::{Listed, Pages};
 use crate::seam::{
     Error, ErrorKind, ListOrder, OpenOptions, SessionHandle, SessionPersistence, SessionState, Snapshot,
@@ -32,14 +32,19 @@ pub struct UpdateReport {
     pub failures: Vec<(SessionId, Arc<Error>)>,
 }
 
+/// All events of a log, in SQLite's numbers.
+const ALL: u64 = i64::MAX as u64;
+
 /// What came of one session.
 enum Step {
     /// All that was listed of it is indexed.
     Done,
     /// There is more to read.
     More,
-    /// Another process was faster, or what is indexed is of another log.
+    /// Another process was faster, or what was indexed is forgotten.
     Again,
+    /// What is indexed is of another log.
+    Other,
 }
 
 pub(super) fn update(file: &mut IndexFile, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
@@ -88,7 +93,7 @@ impl Update<'_> {
         loop {
             match self.step(&snapshot) {
                 Ok(Step::Done) => return Ok(()),
-                Ok(Step::More) => {}
+                Ok(Step::More | Step::Other) => {}
                 // What was listed may be long past.
                 Ok(Step::Again) => match self.store.stat(&snapshot.id)? {
                     Some(now) => snapshot = now,
@@ -119,41 +124,34 @@ impl Update<'_> {
         handle: &dyn SessionHandle,
         mut known: Option<Watermark>,
     ) -> IndexResult<Step> {
+        let inherited = inherited(snapshot, handle);
         let start = known.as_ref().map_or(0, |known| known.events);
-        let mut pages = Pages::new(handle, snapshot, start.saturating_sub(1));
-        let mut proof = start > 0;
-        if start > 0 && snapshot.event_count.is_some_and(|count| count < start) {
+        if let Some(mark) = &known
+            && (mark.inherited != inherited
+                || snapshot.event_count.is_some_and(|count| count < start)
+                || !starts_with(snapshot, handle, mark)?)
+        {
             return self.forget(snapshot, known);
         }
+        let mut pages = Pages::new(handle, snapshot, start);
         loop {
-            let mut page = match pages.next_page() {
+            let page = match pages.next_page() {
                 Ok(page) => page,
-                Err(error) if error.kind() == ErrorKind::Corruption && !proof => {
-                    // Read again only once the log is another one.
-                    self.note(known.as_ref(), snapshot, &error, Some(snapshot.revision.as_str()))?;
-                    return Err(error.into());
-                }
-                // Damage before the mark: what is indexed is to be what an index would hold that is made now.
-                Err(error) if error.kind() == ErrorKind::Corruption => return self.forget(snapshot, known),
                 Err(error) => {
-                    self.note(known.as_ref(), snapshot, &error, None)?;
+                    // A damaged log is read again only once it is another one.
+                    let is_damaged = error.kind() == ErrorKind::Corruption;
+                    let revision = is_damaged.then(|| snapshot.revision.as_str());
+                    self.note(known.as_ref(), snapshot, &error, revision)?;
                     return Err(error.into());
                 }
             };
-            let is_empty = page.is_empty();
-            if proof || known.as_ref().is_some_and(|known| known.events == 0) {
-                proof = false;
-                let last = if start > 0 && !page.is_empty() { Some(page.remove(0)) } else { None };
-                if known.as_ref().is_some_and(|known| !known.fits(handle, last.as_ref())) {
-                    return self.forget(snapshot, known);
-                }
-            }
             let is_end = match snapshot.event_count {
                 Some(count) => pages.next_seq() >= count,
-                None => is_empty,
+                None => page.is_empty(),
             };
-            match self.batch(snapshot, handle, known, &page, is_end)? {
+            match self.batch(snapshot, handle.header(), inherited, known, &page, is_end)? {
                 (Step::More, next) => known = Some(next),
+                (Step::Other, next) => return self.forget(snapshot, Some(next)),
                 (step, _) => return Ok(step),
             }
         }
@@ -163,7 +161,8 @@ impl Update<'_> {
     fn batch(
         &mut self,
         snapshot: &Snapshot,
-        handle: &dyn SessionHandle,
+        header: &SessionHeader,
+        inherited: u64,
         known: Option<Watermark>,
         page: &[SessionEvent],
         is_end: bool,
@@ -173,13 +172,15 @@ impl Update<'_> {
         let done = write(self.file, |transaction| {
             let found = Watermark::of(transaction, &snapshot.id)?;
             let mut mark = match (found, known) {
-                (None, None) => {
-                    let inherited = handle.inherited_event_count();
-                    Watermark::start(transaction, &snapshot.id, Some(handle.header()), inherited)?
-                }
+                (None, None) => Watermark::start(transaction, snapshot, Some(header), inherited)?,
                 (Some(found), Some(known)) if found == known => found,
                 (Some(found), _) | (None, Some(found)) => return Ok((Step::Again, found)),
             };
+            let mut digest = mark.digest;
+            page.iter().for_each(|event| digest.push(event));
+            if is_end && snapshot.digest.is_some_and(|told| told != digest) {
+                return Ok((Step::Other, mark));
+            }
             let mut facts = Facts::of(transaction, mark.number)?;
             for (event, text) in page.iter().zip(&texts) {
                 facts.observe(event, event.seq().get() < mark.inherited);
@@ -188,17 +189,15 @@ impl Update<'_> {
                 }
             }
             facts.store(transaction, mark.number)?;
-            if let Some(last) = page.last() {
-                mark.events = last.seq().get() + 1;
-                mark.checksum = checksum(handle.header(), Some(last));
-            }
+            mark.events += page.len() as u64;
+            mark.digest = digest;
             mark.problem = None;
             mark.revision = is_end.then(|| snapshot.revision.as_str().to_owned());
             mark.store(transaction)?;
             Ok((if is_end { Step::Done } else { Step::More }, mark))
         });
         let done = done.map_err(|e| self.file.failure(&e))?;
-        if !matches!(done.0, Step::Again) {
+        if matches!(done.0, Step::Done | Step::More) {
             self.report.events += page.len() as u64;
             self.report.started += u64::from(is_new);
         }
@@ -234,7 +233,7 @@ impl Update<'_> {
             }
             let mut mark = match found {
                 Some(found) => found,
-                None => Watermark::start(transaction, &snapshot.id, snapshot.header.as_ref(), 0)?,
+                None => Watermark::start(transaction, snapshot, None, 0)?,
             };
             mark.problem = Some(error.to_string());
             mark.revision = revision.map(str::to_owned);
@@ -249,9 +248,7 @@ impl Update<'_> {
             if let Some(found) = Watermark::of(transaction, &snapshot.id)? {
                 Watermark::remove(transaction, found.number)?;
             }
-            let mut mark = Watermark::start(transaction, &snapshot.id, snapshot.header.as_ref(), 0)?;
-            // No log has this, and it has no revision: once the session can be read, by a newer build too, it is indexed.
-            mark.checksum = Vec::new();
+            let mut mark = Watermark::start(transaction, snapshot, None, 0)?;
             mark.problem = Some(snapshot.state.to_string());
             mark.store(transaction)
         });
@@ -289,6 +286,43 @@ impl Update<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// How many events of a log happened in another one. Of a seeded log without the mark that ends its seed, which was cut or is
+/// damaged, nobody can tell: all of it may have been copied.
+pub(super) fn inherited(snapshot: &Snapshot, handle: &dyn SessionHandle) -> u64 {
+    let told = handle.inherited_event_count();
+    if told > 0 || !handle.header().is_seeded() {
+        return told;
+    }
+    let mut pages = Pages::new(handle, snapshot, 0).wherever_it_ends();
+    while let Ok(page) = pages.next_page()
+        && !page.is_empty()
+    {
+        if page.iter().any(|event| event.event_type() == "session/end-seed") {
+            return told;
+        }
+    }
+    ALL
+}
+
+/// Whether a log starts with what is indexed. A store that keeps a digest proves it where the reading ends.
+fn starts_with(snapshot: &Snapshot, handle: &dyn SessionHandle, mark: &Watermark) -> IndexResult<bool> {
+    let seed = mark.digest.parts().0;
+    if let Some(told) = snapshot.digest {
+        return Ok(told.parts().0 == seed && (mark.events > 0 || LogDigest::new(handle.header(), seed) == mark.digest));
+    }
+    let mut digest = LogDigest::new(handle.header(), seed);
+    let mut pages = Pages::new(handle, snapshot, 0).up_to(mark.events);
+    loop {
+        match pages.next_page() {
+            Ok(page) if page.is_empty() => return Ok(digest == mark.digest),
+            Ok(page) => page.iter().for_each(|event| digest.push(event)),
+            // What is indexed is to be what an index would hold that is made now.
+            Err(error) if error.kind() == ErrorKind::Corruption => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::catch_up::inherited;
 use super::document::{Document, letters};
 use super::facts::Facts;
 use super::file::{IndexFile, Unusable, faults};
-use super::watermark::{Watermark, checksum};
+use super::watermark::Watermark;
 use super::{IndexError, IndexResult};
-use crate::log::{SessionId, searchable_text};
+use crate::log::{LogDigest, SessionId, searchable_text};
 use crate::paging::Pages;
 use crate::seam::{Error, ErrorKind, Fault, FaultKind, OpenOptions, SessionHandle, SessionPersistence, Snapshot};
 
@@ -107,7 +108,7 @@ impl IndexFile {
             Err(error) => return Err(error.into()),
         };
         let texts = texts(view, mark.number).map_err(failed)?;
-        let reason = if log.checksum != mark.checksum || log.inherited != mark.inherited {
+        let reason = if log.digest != mark.digest || log.inherited != mark.inherited {
             "what is indexed is of another log"
         } else if log.facts != Facts::whole(view, mark.number).map_err(failed)? {
             "what is counted is not what happened"
@@ -122,7 +123,7 @@ impl IndexFile {
 
 /// What an index has to hold of a log.
 struct Log {
-    checksum: Vec<u8>,
+    digest: LogDigest,
     inherited: u64,
     facts: Facts,
     /// The sum of the checksums of its texts.
@@ -131,24 +132,24 @@ struct Log {
 
 impl Log {
     fn read(handle: &dyn SessionHandle, snapshot: &Snapshot, mark: &Watermark) -> Result<Self, Error> {
-        let (mut facts, mut texts, mut last) = (Facts::default(), 0_i64, None);
+        let (mut facts, mut texts) = (Facts::default(), 0_i64);
+        let mut digest = LogDigest::new(handle.header(), mark.digest.parts().0);
         let mut pages = Pages::new(handle, snapshot, 0).up_to(mark.events);
         loop {
-            let mut page = pages.next_page()?;
+            let page = pages.next_page()?;
+            if page.is_empty() {
+                break;
+            }
             for event in &page {
+                digest.push(event);
                 facts.observe(event, event.seq().get() < mark.inherited);
                 let text = searchable_text(event);
                 if !text.is_empty() {
                     texts = texts.wrapping_add(Document::of(mark.number, event, &text).checksum());
                 }
             }
-            match page.pop() {
-                Some(event) => last = Some(event),
-                None => break,
-            }
         }
-        let checksum = checksum(handle.header(), last.as_ref());
-        Ok(Self { checksum, inherited: handle.inherited_event_count(), facts, texts })
+        Ok(Self { digest, inherited: inherited(snapshot, handle), facts, texts })
     }
 }
 

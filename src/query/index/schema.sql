@@ -13,8 +13,9 @@ CREATE TABLE session (
     revision TEXT,
     -- How many events are indexed.
     events INTEGER NOT NULL,
-    -- The checksum of the header and of the last indexed event's line.
-    checksum BLOB NOT NULL,
+    -- The running digest of the header and of all that is indexed: its seed and its value.
+    seed INTEGER NOT NULL,
+    digest INTEGER NOT NULL,
     inherited INTEGER NOT NULL,
     cwd TEXT,
     parent TEXT,

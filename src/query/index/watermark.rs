@@ -1,12 +1,11 @@
 //! [`Watermark`]: how far a session is indexed.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::IndexResult;
 use super::file::IndexFile;
-use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::{SessionHandle, Snapshot};
+use crate::log::{LogDigest, SessionHeader, SessionId};
+use crate::seam::Snapshot;
 
 /// How far a session is indexed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,49 +14,54 @@ pub(super) struct Watermark {
     pub(super) number: i64,
     pub(super) revision: Option<String>,
     pub(super) events: u64,
-    pub(super) checksum: Vec<u8>,
+    /// Of the header and all that is indexed.
+    pub(super) digest: LogDigest,
     pub(super) inherited: u64,
     pub(super) problem: Option<String>,
 }
 
 impl Watermark {
     pub(super) fn of(connection: &Connection, id: &SessionId) -> Result<Option<Self>, rusqlite::Error> {
-        let sql = "SELECT number, revision, events, checksum, inherited, problem FROM session WHERE id = ?";
+        let sql = "SELECT number, revision, events, seed, digest, inherited, problem FROM session WHERE id = ?";
         let mut statement = connection.prepare_cached(sql)?;
         let row = statement.query_row([id.as_str()], |row| {
             Ok(Self {
                 number: row.get(0)?,
                 revision: row.get(1)?,
                 events: row.get(2)?,
-                checksum: row.get(3)?,
-                inherited: row.get(4)?,
-                problem: row.get(5)?,
+                digest: LogDigest::from_parts(
+                    row.get::<_, i64>(3)?.cast_unsigned(),
+                    row.get::<_, i64>(4)?.cast_unsigned(),
+                ),
+                inherited: row.get(5)?,
+                problem: row.get(6)?,
             })
         });
         row.optional()
     }
 
-    /// That of a session of which nothing is indexed.
+    /// That of a session of which nothing is indexed. Without a header its digest is that of no log: once the session can be
+    /// read, by a newer build too, it is indexed.
     pub(super) fn start(
         connection: &Connection,
-        id: &SessionId,
+        session: &Snapshot,
         header: Option<&SessionHeader>,
         inherited: u64,
     ) -> Result<Self, rusqlite::Error> {
-        let checksum = header.map(|header| checksum(header, None)).unwrap_or_default();
-        connection
-            .prepare_cached(
-                "INSERT INTO session (id, events, checksum, inherited, cwd, parent) VALUES (?, 0, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                id.as_str(),
-                checksum,
-                inherited,
-                header.and_then(SessionHeader::cwd),
-                header.and_then(SessionHeader::parent_session),
-            ])?;
+        let seed = session.digest.map_or(0, |digest| digest.parts().0);
+        let digest = header.map_or(LogDigest::from_parts(seed, 0), |header| LogDigest::new(header, seed));
+        let header = header.or(session.header.as_ref());
+        let sql = "INSERT INTO session (id, events, seed, digest, inherited, cwd, parent) VALUES (?, 0, ?, ?, ?, ?, ?)";
+        connection.prepare_cached(sql)?.execute(params![
+            session.id.as_str(),
+            digest.parts().0.cast_signed(),
+            digest.parts().1.cast_signed(),
+            inherited,
+            header.and_then(SessionHeader::cwd),
+            header.and_then(SessionHeader::parent_session),
+        ])?;
         let number = connection.last_insert_rowid();
-        Ok(Self { number, revision: None, events: 0, checksum, inherited, problem: None })
+        Ok(Self { number, revision: None, events: 0, digest, inherited, problem: None })
     }
 
     /// Whether all is indexed that a session held when it was looked at.
@@ -79,18 +83,17 @@ impl Watermark {
         named.collect::<Option<_>>().ok_or_else(|| file.damaged("it names a session with what is no id".to_owned()))
     }
 
-    /// Whether a log starts with what is indexed: its header and the last event of that are the same.
-    pub(super) fn fits(&self, handle: &dyn SessionHandle, last: Option<&SessionEvent>) -> bool {
-        self.inherited == handle.inherited_event_count()
-            && (self.events == 0 || last.is_some())
-            && self.checksum == checksum(handle.header(), last)
-    }
-
     pub(super) fn store(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
-        let sql = "UPDATE session SET revision = ?, events = ?, checksum = ?, problem = ? WHERE number = ?";
+        let sql = "UPDATE session SET revision = ?, events = ?, digest = ?, problem = ? WHERE number = ?";
         connection
             .prepare_cached(sql)?
-            .execute(params![self.revision, self.events, self.checksum, self.problem, self.number])
+            .execute(params![
+                self.revision,
+                self.events,
+                self.digest.parts().1.cast_signed(),
+                self.problem,
+                self.number
+            ])
             .map(drop)
     }
 
@@ -106,14 +109,4 @@ impl Watermark {
         }
         Ok(())
     }
-}
-
-/// The checksum of a header and an event's line.
-pub(super) fn checksum(header: &SessionHeader, last: Option<&SessionEvent>) -> Vec<u8> {
-    let mut lines = header.to_line();
-    if let Some(last) = last {
-        lines.push('\n');
-        lines.push_str(&last.to_line());
-    }
-    xxh3_128(lines.as_bytes()).to_be_bytes().into()
 }
