@@ -9,14 +9,11 @@ use super::failure::Failure;
 use super::place::Place;
 use super::progress::Bar;
 use super::screen::{note, visible};
-use crate::log::{SessionHeader, SessionId};
+use crate::log::SessionId;
 use crate::query::index::{
     IndexError, IndexOptions, IndexResult, SearchIndex, SessionFacts, UpdateReport, known_facts,
 };
-use crate::seam::{
-    CreateOptions, Fault, ListQuery, OpenOptions, Page, Result, SessionHandle, SessionPersistence, SessionState,
-    Snapshot,
-};
+use crate::seam::{Fault, SessionPersistence, SessionState, Snapshot};
 
 type Outcome<T> = std::result::Result<T, Failure>;
 
@@ -60,9 +57,17 @@ impl IndexPlace {
 
     /// Opens the index, which is made where there is none, and brings it up to the store.
     pub(super) fn updated(&self, place: &Place, store: &dyn SessionPersistence) -> Outcome<Updated> {
-        let index = SearchIndex::open(self.path(place)?)?;
-        let report = update(&index, store)?;
-        Ok(Updated { index, report })
+        let path = self.path(place)?;
+        let index = SearchIndex::open(&path)?;
+        let report = match update(&index, store) {
+            // Nobody else's: the store was moved or copied with its index, or another one lies in its place.
+            Err(IndexError::OtherStore { .. }) if path == place.index() => {
+                index.start_anew()?;
+                update(&index, store)
+            }
+            done => done,
+        };
+        Ok(Updated { index, report: report? })
     }
 
     /// Tells what in the index is not as the logs of the store make it.
@@ -100,15 +105,23 @@ impl Updated {
 
     /// Tells on the side which sessions could not be indexed to their end, of all or of one. Those of a newer format are
     /// for another program; any other is a failure.
-    pub(super) fn tell_gaps(&self, store: &dyn SessionPersistence, only: Option<&SessionId>) -> Outcome<()> {
+    pub(super) fn tell_gaps(&mut self, store: &dyn SessionPersistence, only: Option<&SessionId>) -> Outcome<()> {
         let is_asked_for = |session: &SessionId| only.is_none_or(|only| only == session);
+        let problems = self.ask(store, SearchIndex::problems)?;
+        for (session, events) in self.report.shortened.iter().filter(|(session, _)| is_asked_for(session)) {
+            note(&format!(
+                "sessions: note: session {} has fewer than the {events} events that were indexed: it was cut, replaced, or \
+                 an older copy was put back; what it does not hold any more is not found",
+                visible(&format!("{session:?}"))
+            ));
+        }
         let failures = self.report.failures.iter();
         let failures: Vec<_> = failures.filter(|(session, _)| is_asked_for(session)).collect();
         for (_, error) in &failures {
             Failure::Index(IndexError::Store(error.clone())).tell();
         }
         let mut failed = !failures.is_empty();
-        for (session, reason) in self.index.problems()? {
+        for (session, reason) in problems {
             if !is_asked_for(&session) || failures.iter().any(|(told, _)| *told == session) {
                 continue;
             }
@@ -131,38 +144,5 @@ impl Updated {
 
 fn update(index: &SearchIndex, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
     let bar = Bar::new();
-    index.update(&Watched { store, bar: &bar })
-}
-
-/// A store that is read for its index, for a person who waits.
-struct Watched<'a> {
-    store: &'a dyn SessionPersistence,
-    bar: &'a Bar,
-}
-
-impl SessionPersistence for Watched<'_> {
-    fn create(&self, header: &SessionHeader, options: CreateOptions) -> Result<Box<dyn SessionHandle>> {
-        self.store.create(header, options)
-    }
-
-    fn open(&self, id: &SessionId, options: OpenOptions) -> Result<Box<dyn SessionHandle>> {
-        self.bar.doing(&format!("indexing {}", visible(id.as_str())));
-        self.store.open(id, options)
-    }
-
-    fn stat(&self, id: &SessionId) -> Result<Option<Snapshot>> {
-        self.store.stat(id)
-    }
-
-    fn list(&self, query: &ListQuery) -> Result<Page<Snapshot>> {
-        self.store.list(query)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.store.flush()
-    }
-
-    fn remove(&self, id: &SessionId) -> Result<bool> {
-        self.store.remove(id)
-    }
+    index.update_telling(store, |session| bar.doing(&format!("indexing {}", visible(session.as_str()))))
 }

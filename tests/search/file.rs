@@ -117,6 +117,50 @@ fn any_other_file_is_refused_with_what_lies_beside_it() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_and_what_lies_beside_a_database_is_refused_and_a_link_leads_to_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let refused = |name: &str| {
+        let error = SearchIndex::open(path(name)).unwrap_err();
+        assert!(matches!(error, IndexError::NotAnIndex { .. }), "{name}: {error}");
+    };
+    std::os::unix::fs::symlink("/dev/null", path("device")).unwrap();
+    std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    fs::write(path("b.db-wal"), "").unwrap();
+    drop(std::os::unix::net::UnixListener::bind(path("socket")).unwrap());
+    for name in ["device", "dangling", "folder", "b.db-wal", "socket", "c.db-journal"] {
+        refused(name);
+        assert!(!path(&format!("{name}-lock")).exists(), "{name}");
+    }
+    for name in ["device", "dangling", "socket", "b.db-wal"] {
+        fs::symlink_metadata(path(name)).unwrap();
+    }
+    fs::create_dir(path("other-disk")).unwrap();
+    fs::write(path("other-disk/real"), "").unwrap();
+    std::os::unix::fs::symlink("other-disk/real", path("link")).unwrap();
+    SearchIndex::open(path("link")).unwrap().update(&sample()).unwrap();
+    assert!(fs::symlink_metadata(path("link")).unwrap().is_symlink());
+    assert_eq!(found(&SearchIndex::open(path("other-disk/real")).unwrap(), "needle").len(), 400);
+}
+
+#[test]
+fn the_index_of_another_store_is_refused_until_it_is_started_anew() {
+    let (one, other) = (sample(), MemoryStore::new());
+    store_session(&other, "other", &all_say(0, &["needle"]));
+    let (_folder, index) = fresh();
+    index.update(&one).unwrap();
+    let error = index.update(&other).unwrap_err();
+    assert!(matches!(error, IndexError::OtherStore { .. }), "{error}");
+    assert_eq!(found(&index, "needle").len(), 400);
+    index.start_anew().unwrap();
+    assert!(matches!(index.search(&SearchQuery::new("needle")), Err(IndexError::NotFilled { .. })));
+    index.update(&other).unwrap();
+    assert_eq!(found(&index, "needle"), [("other".to_owned(), 0)]);
+}
+
 #[test]
 fn a_locked_file_is_told_and_harms_nothing() {
     let store = sample();

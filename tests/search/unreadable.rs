@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use session_persistence::query::index::SearchIndex;
-use session_persistence::{Encoding, JsonlOptions, JsonlStore, SessionPersistence, Vocabulary};
+use session_persistence::{CreateOptions, Encoding, JsonlOptions, JsonlStore, SessionPersistence, Vocabulary};
 
-use crate::sample::{all_say, append, event, found, fresh, id, store_session};
+use crate::facts::turn;
+use crate::sample::{all_say, append, event, faults, found, fresh, header, id, store_session};
 
 fn root(folder: &Path) -> JsonlStore {
     JsonlStore::open_with(folder, JsonlOptions::default().with_encoding(Encoding::Raw)).unwrap()
@@ -133,4 +134,46 @@ fn of_a_log_that_is_damaged_before_what_was_indexed_no_more_is_told_than_an_inde
         assert_eq!((found(index, "needle").len(), problems(index).len()), (1, 1));
     }
     assert_eq!(index.total().unwrap(), anew.total().unwrap());
+}
+
+#[test]
+fn a_log_that_was_cut_is_told_by_a_check_and_by_the_update_that_forgets_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = root(folder.path());
+    store_session(&store, "s", &all_say(0, &["needle", "needle", "needle"]));
+    let (place, index) = fresh();
+    index.update(&store).unwrap();
+    let log = log_of(folder.path(), "s");
+    let cut: String = fs::read_to_string(&log).unwrap().split_inclusive('\n').take(2).collect();
+    fs::write(&log, cut).unwrap();
+    let told = faults(&place.path().join("s.index"), &store);
+    assert!(told.len() == 1 && told[0].contains("session \"s\"") && told[0].contains("ends before"), "{told:?}");
+    assert_eq!(index.update(&store).unwrap().shortened, [(id("s"), 3)]);
+    assert!(index.update(&store).unwrap().shortened.is_empty());
+    assert_eq!(found(&index, "needle").len(), 1);
+}
+
+#[test]
+fn what_a_fork_copied_is_not_its_own_where_the_mark_behind_it_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = root(folder.path());
+    store_session(&store, "parent", &turn(0, "m", 110));
+    let inherited = turn(0, "m", 110);
+    let header = header("fork").with_parent_session("parent").with_seed();
+    let writer = store.create(&header, CreateOptions::inheriting(6)).unwrap();
+    let mark = event("session/end-seed", 6, &json!({ "inherited": true }));
+    writer.append(&[inherited, vec![mark], turn(7, "m", 55)].concat()).unwrap();
+    writer.close().unwrap();
+    let (_folder, index) = fresh();
+    let tokens = || index.total().unwrap().counts.input_tokens;
+    index.update(&store).unwrap();
+    assert_eq!(tokens(), 165);
+    let log = log_of(folder.path(), "fork");
+    let cut: String = fs::read_to_string(&log).unwrap().split_inclusive('\n').take(6).collect();
+    fs::write(&log, cut).unwrap();
+    index.update(&store).unwrap();
+    assert_eq!(tokens(), 110);
+    let (_folder, anew) = fresh();
+    anew.update(&store).unwrap();
+    assert_eq!(anew.total().unwrap(), index.total().unwrap());
 }

@@ -26,6 +26,9 @@ pub struct UpdateReport {
     pub started: u64,
     /// How many sessions are gone from the store, and from the index.
     pub removed: u64,
+    /// The sessions whose logs ended before what was indexed of them, with the number of events that were indexed: they were
+    /// cut, replaced, or an older copy was put back. What they do not hold any more is forgotten.
+    pub shortened: Vec<(SessionId, u64)>,
     /// How many events were indexed.
     pub events: u64,
     /// The sessions that could not be read to their end, and why. What stands before the failure can be found.
@@ -47,8 +50,13 @@ enum Step {
     Other,
 }
 
-pub(super) fn update(file: &mut IndexFile, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
-    let mut update = Update { file, store, report: UpdateReport::default() };
+pub(super) fn update(
+    file: &mut IndexFile,
+    store: &dyn SessionPersistence,
+    tell: &mut dyn FnMut(&SessionId),
+) -> IndexResult<UpdateReport> {
+    file.belong_to(store.identity()?.as_deref())?;
+    let mut update = Update { file, store, tell, report: UpdateReport::default() };
     let mut seen = HashSet::new();
     // In the order of creation: a session that is written meanwhile keeps its place in it.
     for snapshot in Listed::new(store, ListOrder::Created) {
@@ -59,14 +67,18 @@ pub(super) fn update(file: &mut IndexFile, store: &dyn SessionPersistence) -> In
         }
     }
     update.remove_all_but(&seen)?;
-    let filled = update.file.connection.execute("UPDATE file SET is_filled = 1 WHERE NOT is_filled", []);
-    filled.map_err(|e| update.file.failure(&e))?;
-    Ok(update.report)
+    let report = update.report;
+    if file.filled().is_err() {
+        let filled = file.connection.execute("UPDATE file SET is_filled = 1", []);
+        filled.map_err(|e| file.failure(&e))?;
+    }
+    Ok(report)
 }
 
 struct Update<'a> {
     file: &'a mut IndexFile,
     store: &'a dyn SessionPersistence,
+    tell: &'a mut dyn FnMut(&SessionId),
     report: UpdateReport,
 }
 
@@ -89,6 +101,7 @@ impl Update<'_> {
             return Ok(());
         }
         self.report.changed += 1;
+        (self.tell)(&listed.id);
         let mut snapshot = listed;
         loop {
             match self.step(&snapshot) {
@@ -210,11 +223,17 @@ impl Update<'_> {
         let Some(known) = known.filter(|_| now.is_some_and(|now| now.revision == snapshot.revision)) else {
             return Ok(Step::Again);
         };
-        let removed = write(self.file, |transaction| match Watermark::of(transaction, &snapshot.id)? {
-            Some(found) if found == known => Watermark::remove(transaction, known.number),
-            _ => Ok(()),
+        let removed = write(self.file, |transaction| {
+            let is_known = Watermark::of(transaction, &snapshot.id)?.as_ref() == Some(&known);
+            if is_known {
+                Watermark::remove(transaction, known.number)?;
+            }
+            Ok(is_known)
         });
-        removed.map_err(|e| self.file.failure(&e))?;
+        let is_shorter = snapshot.event_count.is_some_and(|count| count < known.events);
+        if removed.map_err(|e| self.file.failure(&e))? && is_shorter {
+            self.report.shortened.push((snapshot.id.clone(), known.events));
+        }
         Ok(Step::Again)
     }
 

@@ -96,6 +96,12 @@ impl IndexFile {
         let failed = |e: rusqlite::Error| self.failure(&e);
         let Some(mark) = Watermark::of(view, id).map_err(failed)? else { return Ok(None) };
         let now = || store.stat(id).map(|told| told.filter(|told| mark.is_at(told)));
+        let is_shorter = |told: &Snapshot| told.event_count.is_some_and(|count| count < mark.events);
+        if store.stat(id)?.is_some_and(|told| is_shorter(&told)) {
+            return Ok(Some(
+                "the log ends before what was indexed of it: it was cut, replaced, or an older copy was put back",
+            ));
+        }
         let Some(snapshot) = now()?.filter(|_| mark.problem.is_none()) else { return Ok(None) };
         let log = store.open(id, OpenOptions::uninterpreted()).and_then(|handle| {
             let log = Log::read(&*handle, &snapshot, &mark);

@@ -35,6 +35,14 @@ pub enum IndexError {
         /// What SQLite says of it.
         reason: String,
     },
+    /// The index of another store.
+    #[error(
+        "the search index {path:?} is that of another store, or this one was moved; name another file, or remove this one"
+    )]
+    OtherStore {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file that is new, or was made anew, and holds nothing of any store yet.
     #[error("the search index {path:?} was not brought up to a store yet; update it first")]
     NotFilled {

@@ -80,7 +80,7 @@ impl Facts {
             }
             "step/start" => counts.steps = 1,
             "tool/call" => counts.tool_calls = 1,
-            "tool/result" => counts.tool_errors = u64::from(field(data, "error").is_some()),
+            "tool/result" => counts.tool_errors = u64::from(field(data, "error").is_some_and(|error| error != "null")),
             "user/message" => {
                 let source = field(data, "source");
                 // What programs say in the name of the user is told by its source.

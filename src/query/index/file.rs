@@ -52,6 +52,7 @@ impl IndexFile {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private::create_folder(folder).map_err(|e| failed(path, &e))?;
         }
+        let path = &resolved(path)?;
         for _ in 0..2 {
             let lock = lock_file(path)?;
             match Self::find(path, patience, Some(lock))? {
@@ -64,6 +65,7 @@ impl IndexFile {
 
     /// Opens the index at a path without making anything, or tells why it cannot be used. Closing it leaves all as it was.
     pub(super) fn look_at(path: &Path, patience: Duration) -> IndexResult<Result<Self, Unusable>> {
+        let path = &resolved(path)?;
         let lock = match File::open(beside(path, "-lock")) {
             Ok(lock) => Some(lock),
             Err(e) if e.kind() == ErrorKind::NotFound => None,
@@ -119,6 +121,24 @@ impl IndexFile {
     pub(super) fn leave_as_is(&self) -> IndexResult<()> {
         let kept = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         kept.map(drop).map_err(|e| sqlite(&self.path, &e))
+    }
+
+    /// Takes the index for a store, unless it is that of another one.
+    pub(super) fn belong_to(&mut self, store: Option<&str>) -> IndexResult<()> {
+        let Some(store) = store else { return Ok(()) };
+        let found = |connection: &Connection| {
+            connection.query_row("SELECT store FROM file", [], |row| row.get::<_, Option<String>>(0))
+        };
+        let mut known = found(&self.connection).map_err(|e| self.failure(&e))?;
+        if known.is_none() {
+            let sql = "UPDATE file SET store = ? WHERE store IS NULL";
+            let claimed = self.connection.execute(sql, [store]).and_then(|_| found(&self.connection));
+            known = claimed.map_err(|e| self.failure(&e))?;
+        }
+        match known.as_deref() == Some(store) {
+            true => Ok(()),
+            false => Err(IndexError::OtherStore { path: self.path.clone() }),
+        }
     }
 
     /// Refuses a file that was never brought up to a store: nothing is found in it, whatever the store holds.
@@ -207,6 +227,29 @@ fn take(path: &Path, patience: Duration, mut lock: impl FnMut() -> Result<(), Tr
             Err(TryLockError::Error(e)) => return Err(failed(path, &e)),
         }
     }
+}
+
+/// The file that a path leads to. What is no file, and what belongs to a database, is no place for an index.
+fn resolved(path: &Path) -> IndexResult<PathBuf> {
+    let refused = |reason: &str| Err(IndexError::NotAnIndex { path: path.to_owned(), reason: reason.to_owned() });
+    let is_link = match fs::symlink_metadata(path) {
+        Ok(found) => found.is_symlink(),
+        Err(e) if e.kind() == ErrorKind::NotFound => false,
+        Err(e) => return Err(failed(path, &e)),
+    };
+    let place = match fs::canonicalize(path) {
+        Ok(place) => place,
+        Err(e) if e.kind() == ErrorKind::NotFound && is_link => return refused("it is a link that leads nowhere"),
+        Err(e) if e.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(e) => return Err(failed(path, &e)),
+    };
+    if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
+        return refused("it is no file that holds something");
+    }
+    if BESIDE.iter().any(|suffix| place.as_os_str().as_encoded_bytes().ends_with(suffix.as_bytes())) {
+        return refused("a name with this end is that of what lies beside a database");
+    }
+    Ok(place)
 }
 
 /// Opens what lies at a path, or tells why it cannot be used.

@@ -2,6 +2,8 @@
 CREATE TABLE file (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL,
+    -- What the store says that it is; nothing before the first update, or where it does not say.
+    store TEXT,
     is_filled INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 

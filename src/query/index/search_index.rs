@@ -79,27 +79,59 @@ impl SearchIndex {
         &self.path
     }
 
-    /// Brings the index up to a store, of which it then tells alone: what it held of another store is gone. Sessions that did not change are not opened; of one that only grew, the new events are
-    /// read and the one before them; any other is indexed anew. What cannot be read keeps no other session from being indexed.
+    /// Brings the index up to a store. Sessions that did not change are not opened; of one that only grew the new events are
+    /// read, and the others too where the store keeps no [digest](crate::Snapshot::digest); any other is indexed anew. What
+    /// cannot be read keeps no other session from being indexed.
     ///
     /// Several processes may do this at the same time: each goes on where another one got to. The memory that it takes does not
     /// grow with the logs. A damaged index is made anew.
     ///
     /// # Errors
     ///
-    /// `Busy`, `Failed`; `Store` where the store cannot list its sessions.
+    /// `OtherStore` where the index is that of another one by its
+    /// [identity](SessionPersistence::identity); `Busy`, `Failed`; `Store` where the store cannot list its sessions.
     pub fn update(&self, store: &dyn SessionPersistence) -> IndexResult<UpdateReport> {
+        self.update_telling(store, |_| {})
+    }
+
+    /// The same, calling back with each session before it is read.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::update`].
+    pub fn update_telling(
+        &self,
+        store: &dyn SessionPersistence,
+        mut tell: impl FnMut(&SessionId),
+    ) -> IndexResult<UpdateReport> {
         let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        match catch_up::update(self.current(&mut place)?, store) {
+        let mut update = |place: &mut Option<IndexFile>| catch_up::update(self.current(place)?, store, &mut tell);
+        match update(&mut place) {
             Err(IndexError::Damaged { reason, .. }) => {
                 log::warn!("{}: the search index is damaged and made anew: {reason}", self.path.display());
                 if let Some(file) = place.take() {
                     file.discard(self.options.busy_timeout)?;
                 }
-                catch_up::update(self.current(&mut place)?, store)
+                update(&mut place)
             }
+            // It was removed meanwhile, and what is left of it cannot be used any more.
+            Err(_) if place.as_ref().is_some_and(|file| !file.is_in_place()) => update(&mut place),
             done => done,
         }
+    }
+
+    /// Makes the index anew, with nothing in it.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while others have it open; `NotAnIndex`, `Failed`.
+    pub fn start_anew(&self) -> IndexResult<()> {
+        let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        self.current(&mut place)?;
+        if let Some(file) = place.take() {
+            file.discard(self.options.busy_timeout)?;
+        }
+        self.current(&mut place).map(drop)
     }
 
     /// Looks whether the index in a file is what the logs of a store make of it, and tells each fault when it is found. A file
@@ -178,10 +210,13 @@ impl SearchIndex {
         self.reading(statistics::total)
     }
 
-    fn reading<T>(&self, read: impl FnOnce(&IndexFile) -> IndexResult<T>) -> IndexResult<T> {
+    fn reading<T>(&self, read: impl Fn(&IndexFile) -> IndexResult<T>) -> IndexResult<T> {
         let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = self.current(&mut place)?;
-        let done = read(file);
+        let mut done = read(self.current(&mut place)?);
+        if done.is_err() && place.as_ref().is_some_and(|file| !file.is_in_place()) {
+            // It was removed meanwhile, and what is left of it cannot be used any more.
+            done = read(self.current(&mut place)?);
+        }
         if let Err(IndexError::Damaged { .. }) = done
             && let Some(file) = place.take()
         {
