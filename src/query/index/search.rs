@@ -113,7 +113,7 @@ impl SearchQuery {
     /// # Errors
     ///
     /// `InvalidQuery` for a text without a word or a too long one, or a limit that is not from 1 to 100.
-    pub(crate) fn check(&self) -> IndexResult<()> {
+    pub fn check(&self) -> IndexResult<()> {
         self.literal().map(drop)
     }
 
