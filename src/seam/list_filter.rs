@@ -173,7 +173,7 @@ impl ListFilter {
     /// Whether the parts that ask for something in the header let it through.
     pub(crate) fn matches_header(&self, header: &SessionHeader) -> bool {
         let is_one_of = |known: &Option<BTreeSet<Option<String>>>, value: Option<&str>| {
-            known.as_ref().is_none_or(|known| known.iter().any(|known| known.as_deref() == value))
+            known.as_ref().is_none_or(|known| known.contains(&value.map(str::to_owned)))
         };
         is_one_of(&self.cwds, header.cwd())
             && is_one_of(&self.parents, header.parent_session())

@@ -9,7 +9,7 @@ use super::sample::{self, Mode, create, events, id};
 use super::small_disk::SmallDisk;
 
 /// Bytes of the file systems that are filled.
-const SIZE: &str = "size=4m";
+const SIZE: &str = "size=6m";
 
 /// A session in a store on a disk that is going to be full.
 struct Session {
@@ -42,7 +42,7 @@ impl Session {
 
     /// Appends until there is no room; the last batch is refused.
     fn append_until_full(&mut self) {
-        let full = (0..10_000).find_map(|_| self.append(5).err()).expect("4 MiB hold so much");
+        let full = (0..10_000).find_map(|_| self.append(5).err()).expect("6 MiB hold so much");
         self.check_full(&full);
     }
 

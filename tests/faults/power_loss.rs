@@ -78,7 +78,13 @@ fn of_version_1() -> (Files, Ledger) {
     }
     ledger.flushed();
     drop(store);
-    let older = "DROP VIEW session_overview;
+    let older = "DROP INDEX sessions_by_cwd;
+        DROP INDEX sessions_by_cwd_and_creation;
+        DROP INDEX sessions_by_parent;
+        DROP INDEX sessions_by_origin;
+        DROP INDEX sessions_by_version;
+        DROP INDEX sessions_told_otherwise;
+        DROP VIEW session_overview;
         ALTER TABLE sessions DROP COLUMN written_at;
         ALTER TABLE sessions DROP COLUMN fence;
         CREATE VIEW session_overview AS
