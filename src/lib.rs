@@ -44,7 +44,8 @@
 //!   observers, and stores it in the background in batches; [`Messages`] has what the model sees without reading the log
 //!   again.
 //! - **Looking is cheap and never stale.** [`query`] keeps stored sessions in memory as long as their store tells the same
-//!   revision, prefers live ones, and finds events, sessions and what they descend from.
+//!   revision, prefers live ones, and finds events, sessions and what they descend from. With the feature `search`,
+//!   `query::index` finds texts in all sessions and counts what happened in them.
 //! - **Nothing is removed** but by a call that says so: [`SessionPersistence::remove`] and, for what is old,
 //!   [`upkeep::prune`](upkeep::prune()). [`upkeep`] also checks a store as a whole, and saves what can be saved of a
 //!   damaged log.

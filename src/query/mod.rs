@@ -6,7 +6,9 @@
 //! others.
 //!
 //! [`SessionReader::sessions`] finds sessions by a [`SessionFilter`], [`SessionReader::ancestry`] and
-//! [`SessionReader::descendants`] what they descend from and what from them.
+//! [`SessionReader::descendants`] what they descend from and what from them. What the model would see of a session is told
+//! by [`Messages`](crate::Messages) over its events. With the feature `search` there is the module `index`: full-text search
+//! and statistics over all sessions of a store.
 //!
 //! ```
 //! use std::sync::Arc;

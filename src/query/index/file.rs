@@ -71,8 +71,10 @@ impl IndexFile {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             Err(e) => return Err(failed(path, &e)),
         };
+        // What another process left there when it was killed would be brought into the file, and an empty one be left behind.
+        let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|found| found.len() > 0);
         let found = Self::find(path, patience, lock)?;
-        if let Ok(file) = &found {
+        if let (Ok(file), true) = (&found, has_log) {
             file.leave_as_is()?;
         }
         Ok(found)
