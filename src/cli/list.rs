@@ -19,9 +19,7 @@ use super::table::{Cell, Column, Table};
 use super::time;
 use crate::log::{Origin, SessionHeader, SessionId};
 use crate::query::index::SessionFacts;
-use crate::seam::{
-    Cursor, Error, ListFilter, ListOrder, ListQuery, SessionPersistence, SessionState, Snapshot, StateKind,
-};
+use crate::seam::{Error, ListFilter, ListOrder, ListQuery, SessionPersistence, SessionState, Snapshot, StateKind};
 
 /// List sessions, most recently active first
 #[derive(Args)]
@@ -110,7 +108,8 @@ impl List {
         if let Some(limit) = self.limit {
             query = query.with_limit(limit.get());
         }
-        if let Some(cursor) = self.cursor.as_ref().and_then(|start| start.cursor.parse::<Cursor>().ok()) {
+        if let Some(start) = &self.cursor {
+            let Ok(cursor) = start.cursor.parse();
             query = query.with_cursor(cursor);
         }
         let mut page = store.list(&query).map_err(|error| match error {
@@ -132,7 +131,8 @@ impl List {
             return Ok(());
         }
         if page.items.is_empty() {
-            let which = if self.is_filtered() || self.cursor.is_some() { "no such sessions" } else { "no sessions" };
+            let is_asked = query.filter != ListFilter::new() || self.cursor.is_some();
+            let which = if is_asked { "no such sessions" } else { "no sessions" };
             note(&format!("{which} in {}", visible(&place.name().to_string_lossy())));
             return Ok(());
         }
@@ -142,11 +142,6 @@ impl List {
             note(&format!("there are more; the next page: add --cursor {next}"));
         }
         Ok(())
-    }
-
-    fn is_filtered(&self) -> bool {
-        // What a default has is not filtered.
-        self.filter(0).is_ok_and(|filter| filter != ListFilter::new())
     }
 
     fn filter(&self, now: i64) -> Result<ListFilter, Failure> {

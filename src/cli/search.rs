@@ -56,7 +56,7 @@ pub(super) struct Search {
     #[command(flatten)]
     period: Period,
     /// At most N events, 1 to 100
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = limit)]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// Go on behind the page that gave this cursor, with the same text and filters
     #[arg(long, value_name = "CURSOR")]
@@ -106,14 +106,12 @@ impl Search {
         (query.since, query.until) = (since, until);
         query.session.clone_from(&self.session);
         query.cwd.clone_from(&self.cwd);
-        query.cursor = self.cursor.as_ref().and_then(|start| start.cursor.parse().ok());
+        query.cursor = self.cursor.as_ref().map(|start| {
+            let Ok(cursor) = start.cursor.parse();
+            cursor
+        });
         Ok(query)
     }
-}
-
-fn limit(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=100).contains(number));
-    number.ok_or_else(|| "a limit is a number from 1 to 100".to_owned())
 }
 
 /// An event that was found, as one JSON object.

@@ -183,10 +183,7 @@ impl Block {
     fn lines(&self, paragraphs: &[String]) -> Vec<String> {
         let mut lines = Vec::new();
         for paragraph in paragraphs {
-            for line in paragraph.lines() {
-                let safe = visible(&line.replace('\t', "    "));
-                lines.extend(prose::wrapped(&safe, self.width));
-            }
+            lines.extend(prose::lines(paragraph, self.width));
         }
         if lines.len() > LINES {
             let more = lines.len() - LINES + 1;

@@ -108,19 +108,34 @@ impl Stats {
 
 /// The counts by the names that a program knows them by.
 fn counted(counts: &Counts) -> [(&'static str, u64); 12] {
+    // Named one by one, so that none that is counted is left untold.
+    let Counts {
+        events,
+        user_messages,
+        turns,
+        steps,
+        tool_calls,
+        tool_errors,
+        turn_errors,
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+        cache_write_tokens,
+        reasoning_tokens,
+    } = *counts;
     [
-        ("events", counts.events),
-        ("userMessages", counts.user_messages),
-        ("turns", counts.turns),
-        ("steps", counts.steps),
-        ("toolCalls", counts.tool_calls),
-        ("toolErrors", counts.tool_errors),
-        ("turnErrors", counts.turn_errors),
-        ("inputTokens", counts.input_tokens),
-        ("outputTokens", counts.output_tokens),
-        ("cacheReadTokens", counts.cache_read_tokens),
-        ("cacheWriteTokens", counts.cache_write_tokens),
-        ("reasoningTokens", counts.reasoning_tokens),
+        ("events", events),
+        ("userMessages", user_messages),
+        ("turns", turns),
+        ("steps", steps),
+        ("toolCalls", tool_calls),
+        ("toolErrors", tool_errors),
+        ("turnErrors", turn_errors),
+        ("inputTokens", input_tokens),
+        ("outputTokens", output_tokens),
+        ("cacheReadTokens", cache_read_tokens),
+        ("cacheWriteTokens", cache_write_tokens),
+        ("reasoningTokens", reasoning_tokens),
     ]
 }
 
