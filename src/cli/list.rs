@@ -216,8 +216,8 @@ fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
 
 /// Where the next page starts.
 #[derive(Serialize)]
-pub(super) struct Next<'a> {
-    pub(super) cursor: &'a str,
+struct Next<'a> {
+    cursor: &'a str,
 }
 
 /// Asks for the counts that a list leaves open in a folder of many log files, as many as a person may read. Tells the
