@@ -8,8 +8,8 @@ use clap::Args;
 use super::failure::Failure;
 use super::list::counted;
 use super::place::Place;
-use super::prose;
 use super::screen::{AnsiColor, DIM, Screen, Style, color, note, visible};
+use super::{prose, summary};
 use crate::log::payload::{Content, Message};
 use crate::log::{Messages as Fold, ModelMessage, SessionId};
 use crate::query::{QueryError, SessionReader};
@@ -80,10 +80,8 @@ fn print(message: &ModelMessage, screen: &mut Screen) -> std::io::Result<()> {
     let title = screen.paint(style, &visible(&title));
     writeln!(screen, "{title}  {}", screen.paint(DIM, &format!("seq {}", message.seq())))?;
     let width = screen.width() - INDENT.len();
-    for line in paragraphs.iter().flat_map(|paragraph| paragraph.lines()) {
-        for line in prose::wrapped(&visible(&line.replace('\t', "    ")), width) {
-            writeln!(screen, "{}", format!("{INDENT}{line}").trim_end())?;
-        }
+    for line in paragraphs.iter().flat_map(|paragraph| prose::lines(paragraph, width)) {
+        writeln!(screen, "{}", format!("{INDENT}{line}").trim_end())?;
     }
     Ok(())
 }
@@ -100,13 +98,10 @@ fn title(message: &Message) -> (String, Style) {
 
 fn paragraphs(block: &Content) -> Vec<String> {
     match block {
-        Content::Text { text } => vec![text.clone()],
-        Content::Reasoning { text } => vec![format!("(thinks) {text}")],
-        Content::ToolCall { name, arguments, .. } => vec![format!("→ {name} {arguments}")],
         Content::ToolResult { content, is_error, .. } => {
             let error = is_error.then(|| "(an error)".to_owned());
             error.into_iter().chain(content.iter().flat_map(paragraphs)).collect()
         }
-        Content::Other => vec!["(an image, a file or something newer)".to_owned()],
+        block => vec![summary::of_block(block, usize::MAX, usize::MAX)],
     }
 }

@@ -185,4 +185,67 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn every_example_of_the_help_and_of_the_readme_is_understood() {
+        let help = |command: &clap::Command| command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let all = Cli::command();
+        let helps: String = std::iter::once(&all).chain(all.get_subcommands()).map(help).collect::<Vec<_>>().join("\n");
+        let is_example = |line: &&str| line.starts_with("  sessions ") || line.contains("$(sessions ");
+        let blocks = include_str!("../../README.md").split("```").skip(1).step_by(2);
+        let of_readme = blocks.filter_map(|block| block.strip_prefix("sh\n")).flat_map(str::lines);
+        let mut number = 0;
+        for line in helps.lines().filter(is_example).chain(of_readme) {
+            for command in commands(line) {
+                number += 1;
+                let parsed = Cli::try_parse_from(&command);
+                assert!(parsed.is_ok(), "{line}: {command:?}: {}", parsed.err().unwrap());
+            }
+        }
+        assert!(number > 60, "{number} examples");
+        assert_eq!(commands("sessions list --json --json  # twice"), [["sessions", "list", "--json", "--json"]]);
+        assert!(Cli::try_parse_from(["sessions", "list", "--json", "--json"]).is_err());
+    }
+
+    /// The calls of the command in a line for a shell, each with its arguments.
+    fn commands(line: &str) -> Vec<Vec<String>> {
+        let mut commands = vec![Vec::new()];
+        let mut word = None::<String>;
+        let mut rest = line.trim_start().chars();
+        let mut is_redirected = false;
+        loop {
+            let next = rest.next();
+            let text = rest.as_str();
+            match next {
+                Some(quote @ ('\'' | '"')) => {
+                    let quoted = text.split(quote).next().unwrap();
+                    word.get_or_insert_default().push_str(quoted);
+                    rest = text[quoted.len() + 1..].chars();
+                }
+                Some('$') if text.starts_with('{') => rest = text[text.find('}').unwrap() + 1..].chars(),
+                Some('$') if text.starts_with('(') && !text.starts_with("(sessions ") => {
+                    rest = text[text.find(')').unwrap() + 1..].chars();
+                }
+                Some('#') if word.is_none() => rest = "".chars(),
+                None | Some(' ' | '|' | '&' | ';' | '(' | ')' | '<' | '>') => {
+                    if let Some(word) = word.take()
+                        && !std::mem::take(&mut is_redirected)
+                    {
+                        commands.last_mut().unwrap().push(word);
+                    }
+                    match next {
+                        None => break,
+                        // What a command is for stands behind a gap.
+                        Some(' ') if text.starts_with(' ') => rest = "".chars(),
+                        Some(' ') => {}
+                        Some('<' | '>') => is_redirected = true,
+                        Some(_) => commands.push(Vec::new()),
+                    }
+                }
+                Some(c) => word.get_or_insert_default().push(c),
+            }
+        }
+        commands.retain(|words| words.first().is_some_and(|word| word == "sessions"));
+        commands
+    }
 }

@@ -11,10 +11,11 @@ use super::time::{self, When};
 /// From when to when.
 #[derive(Args)]
 pub(super) struct Period {
-    /// From this time on: 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00:00Z, or 7d or 12h for so long ago
+    /// From this time on: 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00:00Z, or 7d or 12h for so long ago. A time is meant
+    /// where you are, unless it ends in Z, for UTC, or an offset as +02:00
     #[arg(long, value_name = "TIME", value_parser = time::since)]
     since: Option<When>,
-    /// Up to this time, and of a day all of it
+    /// Up to this time, written in the same way, and of a day all of it
     #[arg(long, value_name = "TIME", value_parser = time::until)]
     until: Option<When>,
 }

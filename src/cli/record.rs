@@ -2,16 +2,17 @@
 
 use std::io::{self, Write as _};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::screen::Screen;
 use crate::log::Origin;
 use crate::query::index::SessionFacts;
-use crate::seam::{Holder, SessionState, Snapshot, WriteFailure};
+use crate::seam::{Holder, SessionState, Snapshot, StateKind, WriteFailure};
 
 /// One session as one JSON object: every key is always there, `null` where nothing is known, except those of the search index,
-/// which are there where it knows the session as it is, `state`, which is there only where the session cannot be interpreted,
-/// and `tornTail` and `lastFailure`, only where there is one.
+/// which are there where it knows the session as it is, `state`, the word that `--state` takes, which is there only where the
+/// session cannot be interpreted, and `tornTail` and `lastFailure`, only where there is one.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record<'a> {
@@ -94,7 +95,7 @@ impl<'a> Record<'a> {
             written_at: snapshot.written_at,
             owner: snapshot.owner.as_ref().map(Owner::of),
             known: known.map(Known::of),
-            state: unreadable(snapshot),
+            state: State::of(snapshot.state.kind()).filter(|state| *state != State::Readable).and_then(State::word),
             torn_tail: snapshot.torn_tail.map(|t| Torn { seq: t.seq, bytes: t.bytes }),
             last_failure: snapshot.last_failure.as_ref().map(Failed::of),
         }
@@ -129,6 +130,45 @@ impl<'a> Failed<'a> {
 impl<'a> Owner<'a> {
     fn of(holder: &'a Holder) -> Self {
         Self { process: holder.process, host: &holder.host, since: holder.since }
+    }
+}
+
+/// Whether a session can be interpreted, in the words of the command.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum State {
+    /// In the format of this build
+    Readable,
+    /// Needs a newer program
+    NewerFormat,
+    /// Is read and copied, and not extended
+    OlderFormat,
+    /// The header is not what was stored; damage behind it is found by `sessions verify`
+    Damaged,
+}
+
+impl State {
+    pub(super) fn of(kind: StateKind) -> Option<Self> {
+        match kind {
+            StateKind::Readable => Some(Self::Readable),
+            StateKind::NewerFormat => Some(Self::NewerFormat),
+            StateKind::OlderFormat => Some(Self::OlderFormat),
+            StateKind::Damaged => Some(Self::Damaged),
+            // Nothing of it is stored.
+            StateKind::Pending => None,
+        }
+    }
+
+    pub(super) fn kind(self) -> StateKind {
+        match self {
+            Self::Readable => StateKind::Readable,
+            Self::NewerFormat => StateKind::NewerFormat,
+            Self::OlderFormat => StateKind::OlderFormat,
+            Self::Damaged => StateKind::Damaged,
+        }
+    }
+
+    fn word(self) -> Option<String> {
+        self.to_possible_value().map(|value| value.get_name().to_owned())
     }
 }
 

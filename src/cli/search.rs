@@ -3,11 +3,12 @@
 use std::io::Write as _;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 
 use super::failure::Failure;
 use super::index::IndexPlace;
-use super::list::{Next, counted, folder_of_sessions};
+use super::list::{counted, folder_of_sessions};
 use super::period::{Bounds, PageStart, Period};
 use super::place::Place;
 use super::prose;
@@ -21,33 +22,41 @@ use crate::seam::Error;
 /// Find events by their text
 #[derive(Args)]
 #[command(after_help = "\
-The words of TEXT are found one behind the other, with any white space between them, in upper or
-lower case, and as parts of longer words; no character means anything else than itself. What is
-searched: messages, calls of tools and their results, to-do lists, and how turns ended; not what
-a model thought. The events in which the text stands most often come first, then the shorter,
-then the later.
+TEXT is one phrase: its words are found in this order and one behind the other, with any white space
+between them, in upper or lower case, and as parts of longer words; no character means anything else
+than itself. To find events with words that stand apart, search for one of them.
+
+What is searched: messages of the user and of the model, calls of tools and their results, to-do
+items, and how turns ended that were not completed; not system prompts, what a model thought, and
+titles. A call is found in the message that asks for it and in its own event; an event that a fork
+inherited is found in each session that holds it. The events in which the text stands most often
+come first, then the shorter, then the later.
 
 The search index is made and brought up to date first; it can be deleted at any time, and the
 store is only read. Sessions that cannot be read to their end are told, and the exit code is 1;
 those of a newer format are told and no failure. An answer of no event is exit code 0.
 
 --since and --until go by the times of events. With --json each event is one object: session,
-seq, time, type, matches, and snippet with the characters from start to end of its text that
-were found; where there are more, the last line has the cursor of the next page.
+seq, time in milliseconds since 1970 in UTC, type, matches, and snippet with the characters from
+start to end of its text that were found. Where there are more, the last line is another object: the
+cursor of the next page, and in total how many events match, on all pages.
 
 Examples:
   sessions search 'connection refused'
-  sessions search src/main.rs --type tool/call --since 7d
-  sessions search login --session fix-login-loop --json | jq -r '.snippet.text'")]
+  sessions search src/main.rs --type tool/call,tool/result --since 7d
+  sessions search login --session fix-login-loop --json | jq -r 'select(.session) | .snippet.text'")]
 pub(super) struct Search {
-    /// What to look for; behind -- where it starts with a dash
+    /// What to look for: several words in quotes, and behind -- what starts with a dash
     #[arg(value_name = "TEXT")]
     text: String,
+    /// Words without quotes.
+    #[arg(hide = true)]
+    more: Vec<String>,
     /// Only in this session
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
-    /// Only in events of this type, as in tool/call; may be repeated
-    #[arg(long = "type", value_name = "T")]
+    /// Only in events of this type, as in tool/call; of several with commas, or repeated
+    #[arg(long = "type", value_name = "T", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     types: Vec<String>,
     /// Only in sessions of this working folder, as their headers have it; ., .. and what starts with ./ or ../ is taken
     /// from here
@@ -56,12 +65,12 @@ pub(super) struct Search {
     #[command(flatten)]
     period: Period,
     /// At most N events, 1 to 100
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = limit)]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// Go on behind the page that gave this cursor, with the same text and filters
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<PageStart>,
-    /// One JSON object an event, and the cursor of the next page as the last
+    /// One JSON object an event, and the cursor of the next page with the number of all as the last
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -70,6 +79,13 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
+        if !self.more.is_empty() {
+            let words = std::iter::once(&self.text).chain(&self.more).map(String::as_str);
+            return Err(Failure::Usage(format!(
+                "there are several texts: put what belongs together in quotes, as in sessions search '{}'",
+                words.collect::<Vec<_>>().join(" ").replace('\'', "'\\''")
+            )));
+        }
         let asked = PageStart::asked(self.cursor.as_ref());
         let query = self.query(asked)?;
         query.check()?;
@@ -87,12 +103,15 @@ impl Search {
         // What is told of the page stands behind it.
         screen.flush()?;
         match page.next.map(|next| PageStart::behind(&next, &self.period, asked)) {
-            Some(next) if self.json => print_line(screen, &Next { cursor: &next })?,
+            Some(next) if self.json => print_line(screen, &Next { cursor: &next, total: page.total })?,
             Some(next) => note(&format!(
                 "{} of {}; the next page: add --cursor {next}",
                 page.hits.len(),
                 counted(page.total, "event")
             )),
+            None if page.hits.is_empty() && self.text.split_whitespace().nth(1).is_some() => {
+                note("no event matches: the words of the text are looked for as one phrase, in this order");
+            }
             None if page.hits.is_empty() => note("no event matches"),
             None => {}
         }
@@ -106,14 +125,19 @@ impl Search {
         (query.since, query.until) = (since, until);
         query.session.clone_from(&self.session);
         query.cwd.clone_from(&self.cwd);
-        query.cursor = self.cursor.as_ref().and_then(|start| start.cursor.parse().ok());
+        query.cursor = self.cursor.as_ref().map(|start| {
+            let Ok(cursor) = start.cursor.parse();
+            cursor
+        });
         Ok(query)
     }
 }
 
-fn limit(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=100).contains(number));
-    number.ok_or_else(|| "a limit is a number from 1 to 100".to_owned())
+/// Where the next page starts, and how many events match.
+#[derive(Serialize)]
+struct Next<'a> {
+    cursor: &'a str,
+    total: u64,
 }
 
 /// An event that was found, as one JSON object.

@@ -1,8 +1,10 @@
 //! `sessions show`.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use textwrap::core::display_width;
 
 use super::failure::Failure;
@@ -25,7 +27,7 @@ removed, or another one stands under its id.
 
 Examples:
   sessions show fix-login-loop
-  sessions show fix-login-loop --type tool/call --type tool/result
+  sessions show fix-login-loop --type tool/call,tool/result
   sessions show fix-login-loop --from 10 --limit 5 --json
   sessions show fix-login-loop --follow")]
 pub(super) struct Show {
@@ -41,8 +43,8 @@ pub(super) struct Show {
     /// The lines of the events as `export` writes them
     #[arg(long)]
     json: bool,
-    /// Only events of this type, as in tool/call; may be repeated
-    #[arg(long = "type", value_name = "T")]
+    /// Only events of this type, as in tool/call; of several with commas, or repeated
+    #[arg(long = "type", value_name = "T", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     types: Vec<String>,
     /// Go on with what is written from now on, up to the N events of --limit
     #[arg(long)]
@@ -63,7 +65,8 @@ impl Show {
             warn_of_torn_tail(&snapshot);
         }
         let left = self.limit.unwrap_or(u64::MAX);
-        let mut shown = Shown { json: self.json, types: self.types, left, block: Block::new(screen) };
+        let mut shown =
+            Shown { json: self.json, types: self.types, met: BTreeSet::new(), left, block: Block::new(screen) };
         if !self.json {
             shown.block.title(screen, handle.header(), &snapshot)?;
         }
@@ -82,7 +85,7 @@ impl Show {
                 shown.show(&page, screen)?;
             }
             if shown.left == left && left > 0 {
-                note("no event matches");
+                note(&shown.nothing());
             }
         }
         Ok(handle.close()?)
@@ -93,6 +96,8 @@ impl Show {
 pub(super) struct Shown {
     json: bool,
     types: Vec<String>,
+    /// The types of the events that were passed over, as many as a person may read and one more.
+    met: BTreeSet<String>,
     /// How many more are wanted.
     pub(super) left: u64,
     block: Block,
@@ -101,10 +106,16 @@ pub(super) struct Shown {
 impl Shown {
     /// Shows those of some events that are wanted.
     pub(super) fn show(&mut self, events: &[SessionEvent], screen: &mut Screen) -> Result<(), Failure> {
-        let is_wanted = |event: &&SessionEvent| {
-            self.types.is_empty() || self.types.iter().any(|wanted| wanted == event.event_type())
-        };
-        for event in events.iter().filter(is_wanted).take(usize::try_from(self.left).unwrap_or(usize::MAX)) {
+        for event in events {
+            if self.left == 0 {
+                break;
+            }
+            if !self.types.is_empty() && !self.types.iter().any(|wanted| wanted == event.event_type()) {
+                if self.met.len() <= MET && !self.met.contains(event.event_type()) {
+                    self.met.insert(event.event_type().to_owned());
+                }
+                continue;
+            }
             self.left -= 1;
             if self.json {
                 writeln!(screen, "{}", event.to_line())?;
@@ -114,7 +125,20 @@ impl Shown {
         }
         Ok(())
     }
+
+    /// Says that nothing was shown, and what would have been there.
+    fn nothing(&self) -> String {
+        if self.met.is_empty() {
+            return "no event matches".to_owned();
+        }
+        let more = if self.met.len() > MET { ", …" } else { "" };
+        let types: Vec<_> = self.met.iter().take(MET).map(|event_type| visible(event_type)).collect();
+        format!("no event matches; of these types there are some: {}{more}", types.join(", "))
+    }
 }
+
+/// So many types of events are told where none is of the wanted ones.
+const MET: usize = 20;
 
 /// Says on the side why a session cannot be interpreted, where that is so.
 fn tell_what_hinders(store: &dyn SessionPersistence, session: &SessionId) -> Result<(), Failure> {
@@ -183,10 +207,7 @@ impl Block {
     fn lines(&self, paragraphs: &[String]) -> Vec<String> {
         let mut lines = Vec::new();
         for paragraph in paragraphs {
-            for line in paragraph.lines() {
-                let safe = visible(&line.replace('\t', "    "));
-                lines.extend(prose::wrapped(&safe, self.width));
-            }
+            lines.extend(prose::lines(paragraph, self.width));
         }
         if lines.len() > LINES {
             let more = lines.len() - LINES + 1;

@@ -18,6 +18,10 @@ use crate::seam::{Error, Holder, Snapshot, WriteFailure};
 /// Tell what is known of one session without reading its events
 #[derive(Args)]
 #[command(after_help = "\
+`sessions list --help` has a table of the fields of --json. Title, turns, calls of tools and tokens
+are told where the search index knows the session as it is; `sessions stats > /dev/null` brings the
+index up to date.
+
 Examples:
   sessions stat fix-login-loop
   sessions stat fix-login-loop --json | jq .eventCount")]
@@ -78,7 +82,12 @@ fn rows(snapshot: &Snapshot, known: Option<&SessionFacts>) -> Vec<(&'static str,
         row("agent preset", header.agent_preset().map(str::to_owned));
     }
     row("events", snapshot.event_count.map(|n| n.to_string()));
-    row("turns", known.map(|facts| facts.own.turns.to_string()));
+    let turns = |facts: &SessionFacts| match (facts.is_interrupted, &snapshot.owner) {
+        (false, _) => facts.own.turns.to_string(),
+        (true, None) => format!("{}, the last one interrupted", facts.own.turns),
+        (true, Some(_)) => format!("{}, the last one not ended yet", facts.own.turns),
+    };
+    row("turns", known.map(turns));
     row("tool calls", known.map(|facts| facts.own.tool_calls.to_string()));
     let tokens = |own: &Counts| format!("{} in, {} out", own.input_tokens, own.output_tokens);
     row("tokens", known.map(|facts| tokens(&facts.own)));

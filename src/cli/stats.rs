@@ -1,5 +1,6 @@
 //! `sessions stats`.
 
+use std::collections::HashMap;
 use std::io::Write as _;
 
 use clap::{Args, ValueEnum};
@@ -7,18 +8,19 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 use super::failure::Failure;
 use super::index::IndexPlace;
-use super::list::counted as number_of;
+use super::list::{counted as number_of, title};
 use super::place::Place;
 use super::record::print_line;
 use super::screen::{BOLD, Screen, note, visible};
-use super::table::{Cell, Column, Table};
-use crate::query::index::{Counts, GroupBy, SearchIndex, StatisticsRow};
+use super::table::{Cell, Column, Kept, Table};
+use crate::log::SessionId;
+use crate::query::index::{Counts, GroupBy, IndexResult, SearchIndex, StatisticsRow};
 
 /// Count turns, calls of tools, errors and tokens
 #[derive(Args)]
 #[command(after_help = "\
 What a session inherited from its parent is counted there, and not again. Days are those of UTC,
-by the times of events. ERRORS are results of tools and ends of turns that name one. Turns and
+by the times of events, whatever the zone of whoever asks. ERRORS are results of tools and ends of turns that name one. Turns and
 calls belong to no model: by model they stand where that is empty.
 
 The search index is made and brought up to date first; it can be deleted at any time, and the
@@ -27,7 +29,9 @@ counted; they are told, and the exit code is 1. Those of a newer format are told
 
 With --json each row is one object: day, cwd, model or session, if it is grouped by that, and
 null where there is none; sessions, events, userMessages, turns, steps, toolCalls, toolErrors,
-turnErrors, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens.
+turnErrors, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens. The one
+row of all has inheritedFromAbsent with the same counts where sessions inherited from parents that
+are not stored here, which are counted nowhere; otherwise that is a note on the side.
 
 Examples:
   sessions stats
@@ -80,22 +84,34 @@ impl Stats {
     pub(super) fn run(self, place: &Place, screen: &mut Screen) -> Result<(), Failure> {
         let store = place.open()?;
         let mut updated = self.index.updated(place, &*store)?;
-        let rows = updated.ask(&*store, |index| match self.by {
-            Some(by) => index.statistics(by.grouping()),
-            None => Ok(vec![index.total()?]),
+        let (rows, absent) = updated.ask(&*store, |index| {
+            let rows = match self.by {
+                Some(by) => index.statistics(by.grouping())?,
+                None => vec![index.total()?],
+            };
+            Ok((rows, Some(index.inherited_from_absent()?).filter(|absent| absent.sessions > 0)))
         })?;
+        let is_total = self.by.is_none();
         if self.json {
             for row in &rows {
-                print_line(screen, &Row(self.by, row))?;
+                let inherited_from_absent = absent.as_ref().filter(|_| is_total);
+                print_line(screen, &Row { by: self.by, row, inherited_from_absent })?;
             }
         } else if rows.is_empty() {
             note("nothing happened in any session");
         } else {
-            table(self.by, &rows).print(screen)?;
+            let titles = match self.by {
+                Some(By::Session) => updated.ask(&*store, |index| titles(index, &rows))?,
+                _ => HashMap::new(),
+            };
+            let mut table = table(self.by, &rows, &titles);
+            table.drop_empty_columns();
+            table.fit(screen);
+            table.print(screen)?;
         }
         screen.flush()?;
-        let absent = updated.ask(&*store, SearchIndex::inherited_from_absent)?;
-        if absent.sessions > 0 {
+        // A row that tells it needs no note.
+        if let Some(absent) = absent.filter(|_| !(self.json && is_total)) {
             note(&format!(
                 "sessions: note: not counted is what {} inherited from a parent that is not stored here: {}",
                 number_of(absent.sessions, "session"),
@@ -108,28 +124,59 @@ impl Stats {
 
 /// The counts by the names that a program knows them by.
 fn counted(counts: &Counts) -> [(&'static str, u64); 12] {
+    // Named one by one, so that none that is counted is left untold.
+    let Counts {
+        events,
+        user_messages,
+        turns,
+        steps,
+        tool_calls,
+        tool_errors,
+        turn_errors,
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+        cache_write_tokens,
+        reasoning_tokens,
+    } = *counts;
     [
-        ("events", counts.events),
-        ("userMessages", counts.user_messages),
-        ("turns", counts.turns),
-        ("steps", counts.steps),
-        ("toolCalls", counts.tool_calls),
-        ("toolErrors", counts.tool_errors),
-        ("turnErrors", counts.turn_errors),
-        ("inputTokens", counts.input_tokens),
-        ("outputTokens", counts.output_tokens),
-        ("cacheReadTokens", counts.cache_read_tokens),
-        ("cacheWriteTokens", counts.cache_write_tokens),
-        ("reasoningTokens", counts.reasoning_tokens),
+        ("events", events),
+        ("userMessages", user_messages),
+        ("turns", turns),
+        ("steps", steps),
+        ("toolCalls", tool_calls),
+        ("toolErrors", tool_errors),
+        ("turnErrors", turn_errors),
+        ("inputTokens", input_tokens),
+        ("outputTokens", output_tokens),
+        ("cacheReadTokens", cache_read_tokens),
+        ("cacheWriteTokens", cache_write_tokens),
+        ("reasoningTokens", reasoning_tokens),
     ]
 }
 
+/// The titles of the sessions that have one.
+fn titles(index: &SearchIndex, rows: &[StatisticsRow]) -> IndexResult<HashMap<String, String>> {
+    let mut titles = HashMap::new();
+    for row in rows {
+        let Ok(session) = SessionId::new(&row.key) else { continue };
+        if let Some(title) = index.facts(&session)?.and_then(|facts| facts.title) {
+            titles.insert(row.key.clone(), title);
+        }
+    }
+    Ok(titles)
+}
+
 /// A group as one JSON object.
-struct Row<'a>(Option<By>, &'a StatisticsRow);
+struct Row<'a> {
+    by: Option<By>,
+    row: &'a StatisticsRow,
+    inherited_from_absent: Option<&'a StatisticsRow>,
+}
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(by, row) = self;
+        let Self { by, row, inherited_from_absent } = self;
         let mut object = serializer.serialize_map(None)?;
         if let Some(by) = by {
             object.serialize_entry(by.name(), &Some(&row.key).filter(|key| !key.is_empty()))?;
@@ -138,16 +185,21 @@ impl Serialize for Row<'_> {
         for (name, count) in counted(&row.counts) {
             object.serialize_entry(name, &count)?;
         }
+        if let Some(row) = inherited_from_absent {
+            let inherited = Row { by: None, row, inherited_from_absent: None };
+            object.serialize_entry("inheritedFromAbsent", &inherited)?;
+        }
         object.end()
     }
 }
 
-fn table(by: Option<By>, rows: &[StatisticsRow]) -> Table {
+fn table(by: Option<By>, rows: &[StatisticsRow], titles: &HashMap<String, String>) -> Table {
     let mut columns: Vec<_> = by.map(|by| Column::text(by.name().to_uppercase())).into_iter().collect();
     let is_by_session = matches!(by, Some(By::Session));
-    if !is_by_session {
-        columns.push(Column::number("SESSIONS"));
-    }
+    columns.push(match is_by_session {
+        true => Column::text("TITLE").cut(Kept::Start, 12),
+        false => Column::number("SESSIONS"),
+    });
     let names =
         ["EVENTS", "TURNS", "TOOL CALLS", "ERRORS", "TOKENS IN", "OUT", "CACHE READ", "CACHE WRITTEN", "REASONING"];
     columns.extend(names.map(Column::number));
@@ -158,9 +210,10 @@ fn table(by: Option<By>, rows: &[StatisticsRow]) -> Table {
             let key = if key.is_empty() { "(none)".to_owned() } else { visible(key) };
             cells.push(Cell::painted(key, BOLD));
         }
-        if !is_by_session {
-            cells.push(Cell::new(sessions.to_string()));
-        }
+        cells.push(Cell::new(match is_by_session {
+            true => titles.get(key).map(|text| title(text)).unwrap_or_default(),
+            false => sessions.to_string(),
+        }));
         let numbers = [
             counts.events,
             counts.turns,

@@ -99,21 +99,22 @@ fn tool_result(result: &StepMessage) -> Summary {
         if *is_error {
             style = color(AnsiColor::Red);
         }
-        paragraphs.extend(content.iter().map(|c| block_text(c, DETAIL)));
+        paragraphs.extend(content.iter().map(|block| of_block(block, DETAIL, ASKED)));
     }
     Summary { style, paragraphs }
 }
 
 fn said(content: &[Content]) -> Vec<String> {
-    content.iter().map(|block| block_text(block, TEXT)).collect()
+    content.iter().map(|block| of_block(block, TEXT, ASKED)).collect()
 }
 
-fn block_text(block: &Content, limit: usize) -> String {
+/// What a part of a message says: raw text, of at most `limit` characters, or `asked` of the arguments of a call.
+pub(super) fn of_block(block: &Content, limit: usize, asked: usize) -> String {
     match block {
         Content::Text { text } => start(text, limit),
         Content::Reasoning { text } => format!("(thinks) {}", start(text, limit)),
         // The call itself, which follows, shows more of it.
-        Content::ToolCall { name, arguments, .. } => format!("→ {name} {}", start(arguments, ASKED)),
+        Content::ToolCall { name, arguments, .. } => format!("→ {name} {}", start(arguments, asked)),
         Content::ToolResult { .. } => "(the answer of a tool)".to_owned(),
         Content::Other => "(an image, a file or something newer)".to_owned(),
     }

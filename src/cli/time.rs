@@ -25,9 +25,9 @@ pub(super) fn full(ms: i64) -> String {
     format(ms, "%Y-%m-%d %H:%M:%S %Z")
 }
 
-/// The day.
+/// The day, and in which zone.
 pub(super) fn day(ms: i64) -> String {
-    format(ms, "%A, %-d %B %Y")
+    format(ms, "%A, %-d %B %Y, %Z")
 }
 
 /// The time of day.

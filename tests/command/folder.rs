@@ -6,6 +6,14 @@ use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
 
+/// A store of each kind, as its place is named where it is made.
+pub(crate) const STORES: [&str; 3] = ["sqlite:sessions.db", "jsonl+raw:root", "jsonl:root"];
+
+/// The search index beside a store of [`STORES`].
+pub(crate) fn index_of(store: &str) -> &'static str {
+    if store.ends_with("root") { "root/.sessions.index" } else { "sessions.db.index" }
+}
+
 /// A folder of its own, in which the command runs with nothing from outside.
 pub(crate) struct Folder(TempDir);
 
@@ -73,6 +81,33 @@ impl Folder {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         Run::of(self.command().args(arguments))
+    }
+
+    /// What all pages of an answer hold together, in their order and without the lines of cursors.
+    pub(crate) fn pages(&self, arguments: &[&str]) -> Vec<serde_json::Map<String, serde_json::Value>> {
+        let mut all = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let more = cursor.as_deref().map(|cursor| ["--cursor", cursor]);
+            let page = objects(&self.run(&[arguments, more.as_ref().map_or(&[], |more| &more[..])].concat()).done());
+            cursor = page.last().and_then(|last| Some(last.get("cursor")?.as_str()?.to_owned()));
+            let is_cursor = |line: &serde_json::Map<_, _>| line.contains_key("cursor");
+            all.extend(page.into_iter().filter(|line| !is_cursor(line)));
+            if cursor.is_none() {
+                return all;
+            }
+            // What goes by the present is another time on the next page.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
+    /// The names and the content of all files, without what SQLite keeps beside a search index while it is read.
+    pub(crate) fn content_but_for_readers(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = self.content();
+        let is_of_readers =
+            |path: &Path| ["index-wal", "index-shm"].iter().any(|end| path.to_string_lossy().ends_with(end));
+        files.retain(|path, _| !is_of_readers(path));
+        files
     }
 
     /// The names and the content of all files.
@@ -151,8 +186,8 @@ pub(crate) fn says(seq: u64, text: &str) -> String {
 }
 
 /// A log of messages of a person.
-pub(crate) fn talk(id: &str, texts: &[&str]) -> String {
-    header(id) + &(0..).zip(texts).map(|(seq, text)| says(seq, text)).collect::<String>()
+pub(crate) fn talk(id: &str, texts: &[impl AsRef<str>]) -> String {
+    header(id) + &(0..).zip(texts).map(|(seq, text)| says(seq, text.as_ref())).collect::<String>()
 }
 
 /// Nothing in a text drives a terminal.

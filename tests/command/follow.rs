@@ -5,11 +5,10 @@ use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::folder::{Folder, event, header, log};
+use crate::folder::{Folder, STORES, event, header, log};
 
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-const STORES: [&str; 3] = ["sqlite:sessions.db", "jsonl+raw:root", "jsonl:root"];
 
 /// A process that follows a session, and the lines that it gives.
 struct Following {

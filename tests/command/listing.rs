@@ -1,8 +1,6 @@
 //! `list` with filters, and with what the search index knows.
 
-use crate::folder::{Folder, assert_harmless, header, log, objects, says, talk};
-
-const STORES: [&str; 3] = ["sqlite:sessions.db", "jsonl+raw:root", "jsonl:root"];
+use crate::folder::{Folder, STORES, assert_harmless, header, log, objects, says, talk};
 
 fn ids(out: &str) -> String {
     let records = objects(out);
@@ -66,19 +64,8 @@ fn pages_of_so_long_ago_go_on_where_the_one_before_ended() {
             folder.write(&format!("{name}.jsonl"), log(name, 1));
         }
         folder.run(&["--store", store, "import", "a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl", "e.jsonl"]).done();
-        let mut seen = Vec::new();
-        let mut cursor: Option<String> = None;
-        loop {
-            let mut arguments = vec!["--store", store, "list", "--json", "--since", "7d", "--limit", "2"];
-            arguments.extend(cursor.as_deref().map(|c| ["--cursor", c]).into_iter().flatten());
-            let records = objects(&folder.run(&arguments).done());
-            seen.extend(records.iter().filter_map(|r| Some(r.get("id")?.as_str()?.to_owned())));
-            cursor = records.last().and_then(|last| Some(last.get("cursor")?.as_str()?.to_owned()));
-            if cursor.is_none() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
+        let records = folder.pages(&["--store", store, "list", "--json", "--since", "7d", "--limit", "2"]);
+        let mut seen: Vec<_> = records.iter().map(|record| record["id"].as_str().unwrap().to_owned()).collect();
         seen.sort();
         assert_eq!(seen.concat(), "abcde", "{store}");
         let first = folder.run(&["--store", store, "list", "--since", "7d", "--limit", "2"]).err;
@@ -131,7 +118,7 @@ fn what_the_index_knows_of_a_session_as_it_is_is_told_and_nothing_else() {
         assert!(!list(&[]).contains("TITLE") && folder.content() == before, "{store}");
 
         folder.run(&["--store", store, "stats"]).done();
-        let indexed = folder.content();
+        let indexed = folder.content_but_for_readers();
         let out = list(&["--json", "--sort", "created"]);
         assert_eq!(known(&out), 2, "{store}: {out}");
         let record = objects(&out).into_iter().find(|r| r["id"] == "a").unwrap();
@@ -142,7 +129,11 @@ fn what_the_index_knows_of_a_session_as_it_is_is_told_and_nothing_else() {
         let table = list(&[]);
         assert_harmless(&table);
         assert!(table.contains("TITLE") && table.contains("Fix \\u{1b}[2J the login"), "{table}");
-        assert!(folder.content() == indexed, "{store}");
+        assert!(table.lines().any(|line| line.starts_with("a ") && line.ends_with("interrupted")), "{table}");
+        assert!(!table.lines().any(|line| line.starts_with("b ") && line.ends_with("interrupted")), "{table}");
+        let told = folder.run(&["--store", store, "stat", "a"]).done();
+        assert!(told.contains("2, the last one interrupted"), "{told}");
+        assert!(folder.content_but_for_readers() == indexed, "{store}");
 
         // Of one that was written since the index knows only what was.
         folder.write("b.jsonl", log("b", 3));
@@ -163,13 +154,13 @@ fn whatever_is_wrong_with_the_index_is_no_matter_of_a_list() {
     assert_eq!(known(&folder.run(&["list", "--json"]).done()), 1);
     let index = std::fs::read(folder.path("sessions.db.index")).unwrap();
     let list = |expected: usize, what: &str| {
-        let before = folder.content();
+        let before = folder.content_but_for_readers();
         let run = folder.run(&["list", "--json"]);
         assert_eq!((&*run.err, objects(&run.out).len(), known(&run.out)), ("", 1, expected), "{what}");
         run.done();
         folder.run(&["list"]).done();
         folder.run(&["stat", "s"]).done();
-        assert!(folder.content() == before, "{what}");
+        assert!(folder.content_but_for_readers() == before, "{what}");
     };
     folder.write("sessions.db.index", "some text");
     list(0, "no index");

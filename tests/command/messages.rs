@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::folder::{Folder, assert_harmless, event, header, log, objects, says, talk};
+use crate::folder::{Folder, STORES, assert_harmless, event, header, log, objects, says, talk};
 
 #[test]
 fn messages_are_printed_as_they_stand_in_their_events_in_every_kind_of_store() {
-    for store in ["sqlite:sessions.db", "jsonl+raw:root", "jsonl:root"] {
+    for store in STORES {
         let folder = Folder::new();
         let text = talk("s", &["a\\u0000b \\ud83d", "  two  "])
             .replace("\"role\":\"user\"", "\"x\": 1e400 ,\"role\":\"user\"");

@@ -3,15 +3,9 @@
 use std::io::Read as _;
 
 use rusqlite::config::DbConfig;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::folder::{Folder, Run, assert_harmless, header, log, objects, says, talk};
-
-const STORES: [(&str, &str); 3] = [
-    ("sqlite:sessions.db", "sessions.db.index"),
-    ("jsonl+raw:root", "root/.sessions.index"),
-    ("jsonl:root", "root/.sessions.index"),
-];
+use crate::folder::{Folder, Run, STORES, assert_harmless, header, index_of, log, objects, says, talk};
 
 /// A folder with sessions in its `./sessions.db`.
 fn with(logs: &[String]) -> Folder {
@@ -30,41 +24,33 @@ fn import(folder: &Folder, store: &str, logs: &[String]) {
 
 /// The places of what is found.
 fn places(out: &str) -> Vec<(String, u64)> {
-    let hits = objects(out);
-    let hits = hits.iter().filter(|hit| hit.contains_key("seq"));
-    hits.map(|hit| (hit["session"].as_str().unwrap().to_owned(), hit["seq"].as_u64().unwrap())).collect()
+    objects(out).iter().filter(|hit| hit.contains_key("seq")).map(place).collect()
+}
+
+fn place(hit: &Map<String, Value>) -> (String, u64) {
+    (hit["session"].as_str().unwrap().to_owned(), hit["seq"].as_u64().unwrap())
+}
+
+/// What a shell, or the parser of the command line, could take for something else.
+#[test]
+fn plain_text_finds_the_event_that_holds_it_whatever_its_punctuation() {
+    let texts = ["--json", "a \\\"b\\\" 'c'", "100%_*", "字, ẞ"];
+    let folder = with(&[talk("s", &texts)]);
+    for (seq, text) in (0..).zip(["--json", "a \"b\" 'c'", "%_*", "字, ẞ"]) {
+        assert_eq!(places(&folder.run(&["search", "--json", "--", text]).done()), [("s".to_owned(), seq)], "{text}");
+    }
 }
 
 #[test]
-fn plain_text_finds_the_event_that_holds_it_whatever_its_punctuation() {
-    let texts = [
-        "don't",
-        "multi-agent",
-        "src/a.rs",
-        "x@example.org",
-        "61.2%",
-        "a\\\"b",
-        "x AND y",
-        "NEAR(",
-        "2 * 3",
-        "col:val",
-        "(",
-        "50%",
-        "a_b",
-        "--json",
-        "-x",
-        "字",
-        "ẞ",
-    ];
-    let folder = with(&[talk("s", &texts)]);
-    for (seq, text) in (0..).zip(texts) {
-        let text = text.replace('\\', "");
-        let found = places(&folder.run(&["search", "--json", "--", &text]).done());
-        assert!(found.contains(&("s".to_owned(), seq)), "{text}: {found:?}");
-    }
-    for (text, seqs) in [("%", vec![11, 4]), ("_", vec![12]), ("*", vec![8]), ("\"", vec![5]), ("X and Y", vec![6])] {
-        let found = places(&folder.run(&["search", "--json", text]).done());
-        assert_eq!(found.iter().map(|(_, seq)| *seq).collect::<Vec<_>>(), seqs, "{text}");
+fn a_text_is_one_phrase_and_who_meant_more_is_told() {
+    let folder = with(&[talk("s", &["connection was refused", "refused"])]);
+    folder.run(&["search", "connection", "it's"]).misused(r"in quotes, as in sessions search 'connection it'\''s'");
+    assert_eq!(folder.content().len(), 1);
+    let told = "no event matches: the words of the text are looked for as one phrase, in this order\n";
+    for (text, err) in [("connection refused", told), ("connexion", "no event matches\n"), ("was  refused", "")] {
+        let run = folder.run(&["search", text]);
+        assert_eq!(run.err, err);
+        assert_eq!(run.done().is_empty(), !err.is_empty());
     }
 }
 
@@ -78,8 +64,8 @@ fn what_cannot_be_looked_for_is_misuse_and_touches_nothing() {
         (&["search", " \t\n"], "it has no word"),
         (&["search", &long], "more than 1000 characters"),
         (&["search"], "<TEXT>"),
-        (&["search", "x", "--limit", "0"], "from 1 to 100"),
-        (&["search", "x", "--limit", "101"], "from 1 to 100"),
+        (&["search", "x", "--limit", "0"], "ask for 1 to 100"),
+        (&["search", "x", "--limit", "101"], "ask for 1 to 100"),
         (&["search", "x", "--since", "soon"], "a time is written as"),
         (&["search", "x", "--since", "2026-01-02", "--until", "2026-01-01"], "nothing is from"),
         (&["search", "x", "--index", ""], "--index"),
@@ -130,23 +116,14 @@ fn a_hit_has_exactly_the_documented_fields_and_the_place_in_its_snippet() {
 fn pages_give_every_hit_once_and_so_long_ago_is_the_same_on_all() {
     let folder = with(&[talk("a", &["x"; 7]), talk("b", &["x x"; 4])]);
     for more in [&[][..], &["--since", "90000d"], &["--until", "1s"]] {
-        let mut seen = Vec::new();
-        let mut cursor: Option<String> = None;
-        loop {
-            let mut arguments = [&["search", "x", "--json", "--limit", "3"], more].concat();
-            arguments.extend(cursor.as_deref().map(|c| ["--cursor", c]).into_iter().flatten());
-            let out = folder.run(&arguments).done();
-            seen.extend(places(&out));
-            cursor = objects(&out).last().and_then(|last| Some(last.get("cursor")?.as_str()?.to_owned()));
-            if cursor.is_none() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
+        let hits = folder.pages(&[&["search", "x", "--json", "--limit", "3"], more].concat());
+        let seen: Vec<_> = hits.iter().map(place).collect();
         let expected =
             (0..4).rev().map(|seq| ("b".to_owned(), seq)).chain((0..7).rev().map(|seq| ("a".to_owned(), seq)));
         assert_eq!(seen, expected.collect::<Vec<_>>(), "{more:?}");
     }
+    let last = objects(&folder.run(&["search", "x", "--json", "--limit", "3"]).done()).pop().unwrap();
+    assert_eq!((last.len(), &last["total"]), (2, &11.into()));
     let run = folder.run(&["search", "x", "--limit", "3"]);
     assert!(run.err.starts_with("3 of 11 events; the next page: add --cursor "), "{}", run.err);
     let cursor = run.err.trim_end().rsplit(' ').next().unwrap();
@@ -169,6 +146,7 @@ fn filters_are_joined() {
     assert_eq!(seqs(&["--cwd", "/w"]), "a0 a1 a2");
     assert_eq!(seqs(&["--cwd", "/w", "--type", "tool/call"]), "a2");
     assert_eq!(seqs(&["--type", "tool/call", "--type", "user/message", "--session", "a"]), "a0 a1 a2");
+    assert_eq!(seqs(&["--type", "tool/call,user/message", "--session", "a"]), "a0 a1 a2");
     assert_eq!(seqs(&["--since", "2023-11-14T22:13:21Z"]), "a1 a2 b1");
     assert_eq!(seqs(&["--since", "2023-11-14T22:13:21Z", "--until", "2023-11-14T22:13:21Z"]), "a1 b1");
     assert_eq!(seqs(&["--until", "2023-11-14"]), "a0 a1 a2 b0 b1");
@@ -183,7 +161,8 @@ fn filters_are_joined() {
 
 #[test]
 fn in_every_kind_of_store_what_is_new_is_found_and_only_the_index_is_written() {
-    for (store, index) in STORES {
+    for store in STORES {
+        let index = index_of(store);
         let folder = Folder::new();
         import(&folder, store, &[talk("a", &["first"]), talk("b", &["other"])]);
         let before = folder.content();
@@ -242,13 +221,18 @@ fn the_index_is_where_it_is_told_to_be() {
 fn a_damaged_index_is_made_anew_and_an_absent_one_too() {
     let folder = with(&[talk("a", &["first"])]);
     folder.run(&["search", "first"]).done();
-    for content in [Some("no index at all"), Some(""), None] {
+    let cut = std::fs::read(folder.path("sessions.db.index")).unwrap()[..5000].to_vec();
+    for content in [Some(&cut[..]), Some(b""), None] {
         match content {
             Some(content) => drop(folder.write("sessions.db.index", content)),
             None => std::fs::remove_file(folder.path("sessions.db.index")).unwrap(),
         }
-        assert_eq!(places(&folder.run(&["search", "--json", "first"]).done()).len(), 1, "{content:?}");
+        let length = content.map(<[u8]>::len);
+        assert_eq!(places(&folder.run(&["search", "--json", "first"]).done()).len(), 1, "{length:?}");
     }
+    folder.write("sessions.db.index", "notes of somebody");
+    folder.run(&["search", "first"]).failed("NotAnIndex", &["sessions.db.index", "name another file"]);
+    assert_eq!(folder.read("sessions.db.index"), "notes of somebody");
 }
 
 #[test]
@@ -290,7 +274,7 @@ fn what_cannot_be_read_is_told_each_time_and_hides_nothing_else() {
 
 #[test]
 fn a_session_of_a_newer_format_is_told_and_no_failure() {
-    for (store, _) in STORES {
+    for store in STORES {
         let folder = Folder::new();
         let newer = talk("new\\u001b", &["needle"]).replace("\"version\":3", "\"version\":9");
         import(&folder, store, &[talk("good", &["needle"]), newer]);

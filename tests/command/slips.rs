@@ -136,14 +136,35 @@ fn what_fails_leaves_no_new_store_behind() {
 #[test]
 fn an_answer_of_no_event_says_so() {
     let folder = Folder::with_session("a", 3);
-    for arguments in [&["--type", "nosuch"][..], &["--from", "5000"], &["--from", "3", "--json"]] {
+    let types = "no event matches; of these types there are some: turn/end, turn/start\n";
+    for (arguments, told) in [
+        (&["--type", "nosuch"][..], types),
+        (&["--type", "nosuch,none", "--json"], types),
+        (&["--type", "turn/start", "--from", "3"], "no event matches\n"),
+        (&["--from", "5000"], "no event matches\n"),
+        (&["--from", "3", "--json"], "no event matches\n"),
+    ] {
         let run = folder.run(&[&["show", "a"], arguments].concat());
-        assert_eq!(run.err, "no event matches\n", "{arguments:?}");
+        assert_eq!(run.err, told, "{arguments:?}");
         run.done();
     }
     for arguments in [&["--limit", "0"][..], &["--from", "2"]] {
         assert_eq!(folder.run(&[&["show", "a"], arguments].concat()).err, "");
     }
+}
+
+#[test]
+fn a_type_or_a_parent_without_a_name_is_refused() {
+    let folder = Folder::with_session("a", 3);
+    for arguments in [
+        &["show", "a", "--type", ""][..],
+        &["show", "a", "--type", "x,"],
+        &["search", "x", "--type", ""],
+        &["list", "--parent", ""],
+    ] {
+        folder.run(arguments).misused("a value is required");
+    }
+    assert_eq!(folder.content().len(), 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `stats`.
 
-use crate::folder::{Folder, assert_harmless, event, header, log, objects};
+use crate::folder::{Folder, STORES, assert_harmless, event, header, log, objects, talk};
 
 const COUNTS: [&str; 13] = [
     "sessions",
@@ -61,13 +61,13 @@ fn a_row_has_exactly_the_documented_fields_in_their_order() {
 
 #[test]
 fn what_a_fork_inherited_is_counted_once_in_every_kind_of_store() {
-    for store in ["sqlite:sessions.db", "jsonl+raw:root", "jsonl:root"] {
+    for store in STORES {
         let folder = forked(store);
         let rows = |by: &[&str]| objects(&folder.run(&[&["--store", store, "stats", "--json"], by].concat()).done());
         let total = &rows(&[])[0];
         assert_eq!((total["sessions"].as_u64(), total["inputTokens"].as_u64()), (Some(3), Some(165)), "{store}");
         assert_eq!((&total["outputTokens"], &total["cacheReadTokens"]), (&4.into(), &6.into()));
-        for (by, groups) in [("session", 2), ("cwd", 2), ("model", 2), ("day", 1)] {
+        for (by, groups) in [("session", 3), ("cwd", 2), ("model", 2), ("day", 1)] {
             let rows = rows(&["--by", by]);
             assert_eq!(rows.len(), groups, "{store} {by} {rows:?}");
             for count in &COUNTS[1..] {
@@ -94,6 +94,13 @@ fn a_person_gets_a_table() {
     assert!(table.starts_with("MODEL") && table.contains("\n(none)") && table.contains("\np/m"), "{table}");
     let table = folder.run(&["stats", "--by", "session"]).done();
     assert!(table.starts_with("SESSION  EVENTS") && table.contains("\nb "), "{table}");
+    folder.write("d.jsonl", talk("d", &["Mend the login"]));
+    folder.run(&["import", "d.jsonl"]).done();
+    let table = folder.run(&["stats", "--by", "session"]).done();
+    assert!(
+        table.starts_with("SESSION  TITLE           EVENTS") && table.contains("\nd        Mend the login "),
+        "{table}"
+    );
     let empty = Folder::with_session("s", 1);
     empty.run(&["remove", "s"]).done();
     assert_eq!(empty.run(&["stats", "--by", "day"]).err, "nothing happened in any session\n");
@@ -134,14 +141,24 @@ fn what_was_inherited_from_a_parent_that_is_gone_is_told_and_not_counted() {
     let folder = forked("sessions.db");
     let stats = || {
         let run = folder.run(&["stats", "--json"]);
-        (objects(&run.out)[0]["inputTokens"].as_u64(), run.err)
+        assert_eq!(run.err, "");
+        let total = objects(&run.done()).remove(0);
+        let absent = total.get("inheritedFromAbsent").cloned();
+        (total["inputTokens"].as_u64(), absent)
     };
-    assert_eq!(stats(), (Some(165), String::new()));
+    assert_eq!(stats(), (Some(165), None));
     folder.run(&["remove", "a"]).done();
-    let (tokens, told) = stats();
+    let (tokens, absent) = stats();
     assert_eq!(tokens, Some(55));
-    assert_eq!(
-        told,
-        "sessions: note: not counted is what 1 session inherited from a parent that is not stored here: 1 event\n"
-    );
+    let absent = absent.unwrap();
+    assert_eq!(absent.as_object().unwrap().len(), COUNTS.len());
+    assert_eq!((&absent["sessions"], &absent["events"], &absent["inputTokens"]), (&1.into(), &1.into(), &110.into()));
+    for arguments in [&["stats"][..], &["stats", "--by", "day"], &["stats", "--by", "day", "--json"]] {
+        let run = folder.run(arguments);
+        assert_eq!(
+            run.err,
+            "sessions: note: not counted is what 1 session inherited from a parent that is not stored here: 1 event\n"
+        );
+        assert!(!run.done().contains("inheritedFromAbsent"));
+    }
 }
