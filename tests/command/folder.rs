@@ -1,6 +1,7 @@
 //! [`Folder`]: a folder of its own to run the command in.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
@@ -66,17 +67,39 @@ impl Folder {
 
     /// The command in a process of its own, whose output is read while it runs.
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sessions"));
+        let mut command = self.process(env!("CARGO_BIN_EXE_sessions"));
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the command")
+    }
+
+    /// What a person sees of a run: the output, and what is written beside it, as they come.
+    pub(crate) fn seen(&self, arguments: &[&str]) -> String {
+        let (mut seen, out) = std::io::pipe().expect("a pipe");
+        let mut command = self.process(env!("CARGO_BIN_EXE_sessions"));
+        command.args(arguments).stderr(out.try_clone().expect("its other end")).stdout(out);
+        let mut child = command.spawn().expect("the command");
+        // Its ends of the pipe would keep it open.
+        drop(command);
+        let mut text = String::new();
+        seen.read_to_string(&mut text).expect("text");
+        child.wait().expect("its end");
+        text
+    }
+
+    /// A program in a process of its own, with the command among those that a shell finds.
+    pub(crate) fn process(&self, program: &str) -> std::process::Command {
+        let own = Path::new(env!("CARGO_BIN_EXE_sessions")).parent().expect("its folder");
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(own.to_owned()).chain(std::env::split_paths(&paths));
+        let mut command = std::process::Command::new(program);
         command
-            .args(arguments)
             .current_dir(self.0.path())
             .env_remove("SESSIONS_STORE")
             .env_remove("SESSIONS_INDEX")
             .env("TZ", "UTC")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command.spawn().expect("the command")
+            .env("PATH", std::env::join_paths(paths).expect("paths"))
+            .stdin(Stdio::null());
+        command
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {

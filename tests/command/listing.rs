@@ -74,6 +74,30 @@ fn pages_of_so_long_ago_go_on_where_the_one_before_ended() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn the_loop_through_all_pages_that_the_help_shows_works() {
+    let folder = Folder::new();
+    if folder.process("jq").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no jq here");
+        return;
+    }
+    for name in ["a", "b", "c"] {
+        folder.write("log.jsonl", log(name, 1));
+        folder.run(&["import", "log.jsonl"]).done();
+    }
+    let help = folder.run(&["list", "--help"]).done();
+    let start = help.find("  cursor=").unwrap();
+    let end = start + help[start..].find("  done").unwrap() + "  done".len();
+    let script = help[start..end].replace("--limit 100", "--limit 1");
+    let output = folder.process("sh").args(["-c", &script]).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let mut ids: Vec<_> = out.lines().collect();
+    ids.sort();
+    assert_eq!(ids, ["a", "b", "c"], "{script}");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
 /// A list may leave open how many events a log has; a person is not sent to look for damage for that.
 #[test]
 fn of_many_sound_sessions_a_person_gets_every_count() {

@@ -132,6 +132,18 @@ fn pages_give_every_hit_once_and_so_long_ago_is_the_same_on_all() {
 }
 
 #[test]
+fn where_the_next_page_starts_is_told_behind_the_rows() {
+    let folder = with(&[talk("a", &["x"; 7]), talk("b", &["x"])]);
+    folder.run(&["stats"]).done();
+    for arguments in [&["search", "x", "--limit", "2"][..], &["list", "--limit", "1"]] {
+        let seen = folder.seen(arguments);
+        let lines: Vec<_> = seen.lines().collect();
+        let note = lines.iter().position(|line| line.contains("add --cursor "));
+        assert_eq!(note, Some(lines.len() - 1), "{seen}");
+    }
+}
+
+#[test]
 fn filters_are_joined() {
     let cwd = |log: String| log.replacen(r#""isSeeded""#, r#""cwd":"/w","isSeeded""#, 1);
     let call = crate::folder::event("tool/call", 2, r#"{"turn":1,"step":1,"callId":"c","name":"x","arguments":"{}"}"#);
