@@ -89,15 +89,23 @@ pub(crate) fn child(arguments: &[String]) {
             assert!(handle.read(SeqRange::ALL).expect("read").len() as u64 == EVENTS);
         }
         "export" => {
-            let store = open(kind, path);
+            // What files remember is bounded by an option; with less of it the bound is seen sooner.
+            let store: Box<dyn SessionPersistence> = match kind.as_str() {
+                "sqlite" => open(kind, path),
+                _ => Box::new(
+                    JsonlStore::open_existing_with(path, JsonlOptions::default().with_memo_bytes(4 << 20))
+                        .expect("the store"),
+                ),
+            };
             before = peak();
             export::jsonl(&*store, &sample::id("s"), &mut sink()).expect("exported");
         }
-        _ => {
+        "import" => {
             let store = made(kind, path.as_ref());
             before = peak();
             export::import_file(&*store, log.as_ref(), ImportOptions::default()).expect("imported");
         }
+        other => panic!("no work is called {other}"),
     }
     println!("{}", peak().zip(before).map_or(0, |(after, before)| after - before));
 }

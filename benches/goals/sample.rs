@@ -129,7 +129,7 @@ fn event(random: &mut fastrand::Rng, seq: u64) -> SessionEvent {
             };
             let result = prose(random, size);
             let data = format!(
-                r#"{{"turn":{turn},"step":1,"message":{{"role":"tool","id":"t{seq}","content":[{{"type":"tool-result","text":"{result}","isError":false}}],"source":{{"kind":"tool","callId":"call-{seq}"}}}}}}"#
+                r#"{{"turn":{turn},"step":1,"message":{{"role":"user","id":"t{seq}","content":[{{"type":"tool-result","toolCallId":"call-{seq}","content":[{{"type":"text","text":"{result}"}}],"isError":false}}],"source":{{"kind":"tool","callId":"call-{seq}"}}}}}}"#
             );
             shown(made("tool/result", seq, &data))
         }
