@@ -265,12 +265,16 @@ pub(crate) fn push_surface_op(out: &mut String, op: &SurfaceOp) {
 /// feed between two tokens would break the line where it is stored.
 pub(super) fn one_line(line: &[u8]) -> Result<&str, InvalidRecord> {
     let line = &line[..line.iter().rposition(|b| *b != b'\r').map_or(0, |last| last + 1)];
-    let line = std::str::from_utf8(line)
-        .map_err(|e| InvalidRecord::new(format!("invalid UTF-8 at byte {}", e.valid_up_to())))?;
-    match line.find('\n') {
+    let line = utf8(line).map_err(|e| InvalidRecord::new(format!("invalid UTF-8 at byte {}", e.valid_up_to())))?;
+    match memchr::memchr(b'\n', line.as_bytes()) {
         None => Ok(line),
         Some(at) => Err(InvalidRecord::new(format!("line feed at byte {at}; a record stands on one line"))),
     }
+}
+
+/// The standard library's check, several times as fast where it holds.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
+    simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
 }
 
 /// The entries of a JSON object in their order, each value as its text.
