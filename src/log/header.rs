@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::json::push_string;
 use super::text::{self, excerpt, push_number};
+use super::usual::Usual;
 use super::{InvalidRecord, Seq, SessionId};
 
 /// The newest format whose headers this crate writes.
@@ -276,6 +277,14 @@ impl SessionHeader {
     /// one, one given twice, a value of the wrong kind, an id that cannot be used.
     pub fn parse(line: &[u8]) -> Result<Self, InvalidRecord> {
         let line = text::one_line(line)?;
+        match Fields::usual(line) {
+            Some(fields) => Ok(Self(Arc::new(fields))),
+            None => Self::parse_any(line),
+        }
+    }
+
+    /// The header of a line in whatever spelling and format.
+    fn parse_any(line: &str) -> Result<Self, InvalidRecord> {
         let entries = text::object(line)?;
         let value = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, v)| *v);
         let required = |key: &str| value(key).ok_or_else(|| missing(key));
@@ -314,6 +323,51 @@ impl SessionHeader {
             Arc::make_mut(&mut header.0).line = Some(line.to_owned());
         }
         Ok(header)
+    }
+}
+
+impl Fields {
+    /// The header of a line of this format that is spelled as headers are written; nothing where it is not, or is no header.
+    fn usual(line: &str) -> Option<Self> {
+        let mut rest = Usual::new(line);
+        rest.pass("{\"type\":\"session\",\"version\":")?;
+        let version = rest.whole().filter(|version| *version == u64::from(CURRENT_VERSION))?;
+        rest.pass(",\"id\":")?;
+        let id = SessionId::new(rest.string()?).ok()?;
+        rest.pass(",\"createdAt\":")?;
+        let created_at = rest.whole()?;
+        let mut optional = |key| match rest.passes(key) {
+            true => rest.string().map(|text| Some(text.to_owned())),
+            false => Some(None),
+        };
+        let (cwd, parent_session) = (optional(",\"cwd\":")?, optional(",\"parentSession\":")?);
+        rest.pass(",\"isSeeded\":")?;
+        let is_seeded = rest.passes("true");
+        if !is_seeded {
+            rest.pass("false")?;
+        }
+        let origin = rest.passes(",\"origin\":\"subagent\"").then_some(Origin::Subagent);
+        rest.pass(",\"delegationDepth\":")?;
+        let delegation_depth = rest.whole()?;
+        let agent_preset = match rest.passes(",\"agentPreset\":") {
+            true => Some(rest.string()?.to_owned()),
+            false => None,
+        };
+        rest.pass("}")?;
+        rest.ends()?;
+        Some(Self {
+            version: version as u32,
+            id,
+            created_at,
+            cwd,
+            parent_session,
+            seed_length: None,
+            is_seeded: Some(is_seeded),
+            origin,
+            delegation_depth: Some(delegation_depth),
+            agent_preset,
+            line: None,
+        })
     }
 }
 

@@ -27,7 +27,7 @@ impl SessionId {
         if id.contains('\0') {
             return refuse("it holds a NUL character".to_owned());
         }
-        let length = escape(id).len();
+        let length = if is_safe(id) { id.len() } else { escape(id).len() };
         if length > Self::MAX_ESCAPED {
             return refuse(format!("its escaped form has {length} characters, more than {}", Self::MAX_ESCAPED));
         }
@@ -51,6 +51,11 @@ impl SessionId {
     pub fn escaped(&self) -> String {
         escape(&self.0)
     }
+}
+
+/// Whether it stands for itself where it is escaped.
+fn is_safe(id: &str) -> bool {
+    id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) && id != "." && id != ".."
 }
 
 fn escape(id: &str) -> String {

@@ -29,6 +29,7 @@ mod seq;
 pub(crate) mod stored;
 mod surface;
 pub mod text;
+mod usual;
 mod violation;
 mod vocabulary;
 

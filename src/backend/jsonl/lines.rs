@@ -50,14 +50,5 @@ impl Lines {
 
 /// The place of the first line feed. A byte of another character is never one in UTF-8.
 pub(super) fn find_line_feed(bytes: &[u8]) -> Option<usize> {
-    // In steps, so that the compiler can look at many bytes at once.
-    const STEP: usize = 64;
-    let mut at = 0;
-    for chunk in bytes.chunks(STEP) {
-        if chunk.iter().fold(false, |found, b| found | (*b == b'\n')) {
-            return chunk.iter().position(|b| *b == b'\n').map(|place| at + place);
-        }
-        at += chunk.len();
-    }
-    None
+    memchr::memchr(b'\n', bytes)
 }

@@ -17,6 +17,7 @@ use super::lease::{Lease, Locks};
 use super::listing::{self, Owned};
 use super::reader::{self, Numbered};
 use super::row::{self, SessionKey};
+use super::view::View;
 use super::writer::Writer;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Durability, Fault, Removal, Result, Revision, SeqRange, Snapshot};
@@ -45,14 +46,25 @@ impl Database {
     /// Runs `work` in one view of the database.
     pub(super) fn read<T>(&self, context: &Context<'_>, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
         let in_view = |connection: &Connection| {
-            let view = connection.unchecked_transaction().map_err(|e| context.sqlite(e))?;
+            let view = View::of(connection).map_err(|e| context.sqlite(e))?;
             work(&view)
         };
         self.check_in_place()?;
         match &self.connections.reading {
             Reading::Pool(readers) => readers.with(context, in_view),
+            // It looks through a view of its own.
             Reading::Visit(visit) => visit.read(context, work),
             Reading::Writer => self.write(context, |writer| in_view(writer.connection())),
+        }
+    }
+
+    /// Runs `work`, which is a single statement and so sees one state of the database without a view.
+    fn read_once<T>(&self, context: &Context<'_>, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+        self.check_in_place()?;
+        match &self.connections.reading {
+            Reading::Pool(readers) => readers.with(context, work),
+            Reading::Visit(visit) => visit.read(context, work),
+            Reading::Writer => self.write(context, |writer| work(writer.connection())),
         }
     }
 
@@ -130,12 +142,12 @@ impl Storage for Database {
 
     fn contains(&self, id: &SessionId) -> Result<bool> {
         let context = self.context().session(id);
-        self.read(&context, |view| reader::contains(view, id).map_err(|e| context.sqlite(e)))
+        self.read_once(&context, |view| reader::contains(view, id).map_err(|e| context.sqlite(e)))
     }
 
     fn find(&self, id: &SessionId) -> Result<Option<Stored<SessionKey>>> {
         let context = self.context().session(id);
-        self.read(&context, |view| reader::find(view, id, &context))
+        self.read_once(&context, |view| reader::find(view, id, &context))
     }
 
     fn lease(&self, id: &SessionId, key: &SessionKey) -> Result<Lease> {
@@ -188,7 +200,7 @@ impl Storage for Database {
 
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
         let context = self.context().session(id);
-        let told = self.read(&context, |view| reader::stat(view, id, vocabulary, &context))?;
+        let told = self.read_once(&context, |view| reader::stat(view, id, vocabulary, &context))?;
         told.map(|told| self.with_owner(told, &context)).transpose()
     }
 

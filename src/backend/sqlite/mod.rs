@@ -31,6 +31,7 @@ mod side_files;
 pub(crate) mod sql;
 mod turnstile;
 mod uri;
+mod view;
 mod visit;
 mod wal;
 mod writer;

@@ -64,20 +64,23 @@ pub(super) fn check_interpretable(
     checks::check_version(id, key.version, vocabulary)?;
     let mut statement = view.prepare_cached(TYPES).map_err(|e| context.sqlite(e))?;
     let mut rows = statement.query([row.number]).map_err(|e| context.sqlite(e))?;
-    let mut types = Vec::new();
+    // Most types are known: of those nothing is kept.
+    let mut unknown = Vec::new();
     let mut checksum = 0_i64;
     while let Some(found) = rows.next().map_err(|e| context.sqlite(e))? {
-        let noted = (found.get::<_, String>(0), found.get::<_, u64>(1));
-        let (Ok(event_type), Ok(first_seq)) = noted else {
+        let noted = (found.get_ref(0).map(|name| name.as_str()), found.get::<_, u64>(1));
+        let (Ok(Ok(event_type)), Ok(first_seq)) = noted else {
             return Err(corruption(id, None, "a type that is noted of it cannot be read"));
         };
-        checksum = checksum.wrapping_add(type_checksum(&event_type, first_seq, row.incarnation));
-        types.extend(Seq::new(first_seq).map(|seq| (event_type, seq)));
+        checksum = checksum.wrapping_add(type_checksum(event_type, first_seq, row.incarnation));
+        if !vocabulary.knows(event_type) {
+            unknown.extend(Seq::new(first_seq).map(|seq| (event_type.to_owned(), seq)));
+        }
     }
     if checksum != row.types_checksum {
         return Err(corruption(id, None, "the types that are noted of it do not match their checksum"));
     }
-    checks::check_types(id, types.iter().map(|(name, seq)| (name.as_str(), *seq)), vocabulary)
+    checks::check_types(id, unknown.iter().map(|(name, seq)| (name.as_str(), *seq)), vocabulary)
 }
 
 pub(super) fn read(

@@ -9,7 +9,7 @@ use rusqlite::types::ValueRef;
 use super::failure::corruption;
 use crate::log::digest;
 use crate::log::stored::{StoredValues, stored_event};
-use crate::log::text::{parse_event, write_event};
+use crate::log::text::{parse_event, utf8, write_event};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 use crate::seam::{Error, Result, checks};
 
@@ -148,9 +148,7 @@ pub(super) fn event(
 fn optional_text(value: ValueRef<'_>) -> Result<Option<&str>, String> {
     match value {
         ValueRef::Null => Ok(None),
-        ValueRef::Text(bytes) => {
-            std::str::from_utf8(bytes).map(Some).map_err(|e| format!("invalid UTF-8 in its row: {e}"))
-        }
+        ValueRef::Text(bytes) => utf8(bytes).map(Some).map_err(|e| format!("invalid UTF-8 in its row: {e}")),
         other => Err(format!("a text of its row has become {}", other.data_type())),
     }
 }

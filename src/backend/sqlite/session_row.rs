@@ -143,8 +143,13 @@ impl SessionRow {
             self.activity as i64,
             self.types_checksum,
         ];
-        let bytes: Vec<u8> = values.into_iter().chain(self.written_at).flat_map(i64::to_le_bytes).collect();
-        xxh3_64_with_seed(&bytes, self.incarnation as u64) as i64
+        let mut bytes = [0; 8 * 12];
+        let mut length = 0;
+        for (value, place) in values.into_iter().chain(self.written_at).zip(bytes.chunks_exact_mut(8)) {
+            place.copy_from_slice(&value.to_le_bytes());
+            length += 8;
+        }
+        xxh3_64_with_seed(&bytes[..length], self.incarnation as u64) as i64
     }
 
     /// Adds a type that is noted with its first event.

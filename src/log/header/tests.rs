@@ -18,6 +18,32 @@ fn a_header_comes_back_as_the_line_it_was() {
     }
 }
 
+/// Whatever the short way takes is what the long one makes of it, and the headers that are written take the short one.
+#[test]
+fn the_two_ways_to_read_a_header_agree_on_every_line_that_both_read() {
+    let lines = [
+        r#"{"type":"session","version":3,"id":"s","createdAt":0,"isSeeded":false,"delegationDepth":0}"#,
+        r#"{"type":"session","version":3,"id":"größe","createdAt":70,"cwd":"/w","parentSession":"p","isSeeded":true,"origin":"subagent","delegationDepth":2,"agentPreset":"x"}"#,
+    ];
+    let swaps = ["", " ", "0", "-", "9", "\"", "\\", ",", "{", "}", "\u{1}", "é", "e1", ".0", "null", "true"];
+    let mut short = 0;
+    for line in lines {
+        assert!(Fields::usual(line).is_some(), "{line}");
+        for at in (0..line.len()).filter(|at| line.is_char_boundary(*at)) {
+            let behind = (at..=line.len()).filter(|end| line.is_char_boundary(*end)).take(3);
+            for (swap, end) in swaps.iter().flat_map(|swap| behind.clone().map(move |end| (swap, end))) {
+                let changed = [&line[..at], swap, &line[end..]].concat();
+                let Some(fields) = Fields::usual(&changed) else { continue };
+                short += 1;
+                let header = SessionHeader(Arc::new(fields));
+                assert_eq!(SessionHeader::parse_any(&changed), Ok(header.clone()), "{changed}");
+                assert_eq!(header.to_line(), changed);
+            }
+        }
+    }
+    assert!(short > 500, "{short}");
+}
+
 #[test]
 fn a_header_made_in_rust_equals_the_same_line_parsed() {
     let made = SessionHeader::new(SessionId::new("s").unwrap(), 5)
