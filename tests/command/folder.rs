@@ -124,15 +124,6 @@ impl Folder {
         }
     }
 
-    /// The names and the content of all files, without what SQLite keeps beside a search index while it is read.
-    pub(crate) fn content_but_for_readers(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut files = self.content();
-        let is_of_readers =
-            |path: &Path| ["index-wal", "index-shm"].iter().any(|end| path.to_string_lossy().ends_with(end));
-        files.retain(|path, _| !is_of_readers(path));
-        files
-    }
-
     /// The names and the content of all files.
     pub(crate) fn content(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         fn add(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {

@@ -142,7 +142,7 @@ fn what_the_index_knows_of_a_session_as_it_is_is_told_and_nothing_else() {
         assert!(!list(&[]).contains("TITLE") && folder.content() == before, "{store}");
 
         folder.run(&["--store", store, "stats"]).done();
-        let indexed = folder.content_but_for_readers();
+        let indexed = folder.content();
         let out = list(&["--json", "--sort", "created"]);
         assert_eq!(known(&out), 2, "{store}: {out}");
         let record = objects(&out).into_iter().find(|r| r["id"] == "a").unwrap();
@@ -157,7 +157,7 @@ fn what_the_index_knows_of_a_session_as_it_is_is_told_and_nothing_else() {
         assert!(!table.lines().any(|line| line.starts_with("b ") && line.ends_with("interrupted")), "{table}");
         let told = folder.run(&["--store", store, "stat", "a"]).done();
         assert!(told.contains("2, the last one interrupted"), "{told}");
-        assert!(folder.content_but_for_readers() == indexed, "{store}");
+        assert!(folder.content() == indexed, "{store}");
 
         // Of one that was written since the index knows only what was.
         folder.write("b.jsonl", log("b", 3));
@@ -178,13 +178,13 @@ fn whatever_is_wrong_with_the_index_is_no_matter_of_a_list() {
     assert_eq!(known(&folder.run(&["list", "--json"]).done()), 1);
     let index = std::fs::read(folder.path("sessions.db.index")).unwrap();
     let list = |expected: usize, what: &str| {
-        let before = folder.content_but_for_readers();
+        let before = folder.content();
         let run = folder.run(&["list", "--json"]);
         assert_eq!((&*run.err, objects(&run.out).len(), known(&run.out)), ("", 1, expected), "{what}");
         run.done();
         folder.run(&["list"]).done();
         folder.run(&["stat", "s"]).done();
-        assert!(folder.content_but_for_readers() == before, "{what}");
+        assert!(folder.content() == before, "{what}");
     };
     folder.write("sessions.db.index", "some text");
     list(0, "no index");
