@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo bench --bench goals                 # all rows, in a few minutes
-//! cargo bench --bench goals append list     # some of them: append writers bulk read list files processes memory
+//! cargo bench --bench goals -- append list  # some of them: append writers bulk read list files processes memory
 //! ```
 //!
 //! The first run makes stores of many sessions beside the build and keeps them there. `SESSIONS_SAMPLES=FOLDER` takes the

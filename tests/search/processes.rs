@@ -59,6 +59,26 @@ fn another_process() {
     }
 }
 
+#[test]
+fn an_index_that_is_removed_with_its_lock_while_it_is_used_tells_nothing_wrong_and_is_whole_again_afterwards() {
+    let (folder, store) = filled();
+    let path = folder.path().join("s.index");
+    let peers = [Peer::start("update", folder.path()), Peer::start("update", folder.path())];
+    for round in 0..rounds(6, 300) {
+        for name in ["s.index", "s.index-wal", "s.index-shm", "s.index-lock"].iter().take(2 + round % 3) {
+            drop(std::fs::remove_file(folder.path().join(name)));
+        }
+        let update = |index: SearchIndex| index.update(&store).map(|_| index);
+        let met = SearchIndex::open(&path).and_then(update).and_then(|index| index.search(&SearchQuery::new("needle")));
+        assert!(met.as_ref().is_ok_and(|page| page.total == 400) || met.is_err(), "round {round}: {met:?}");
+    }
+    drop(peers);
+    let index = SearchIndex::open(&path).unwrap();
+    index.update(&store).unwrap();
+    assert_eq!(found(&index, "needle").len(), 400);
+    assert_eq!(faults(&path, &store), [""; 0]);
+}
+
 fn rounds(few: usize, full: usize) -> usize {
     if std::env::var_os("SESSIONS_FULL").is_some() { full } else { few }
 }

@@ -20,6 +20,8 @@ const VERSION: i64 = 1;
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 const SCHEMA: &str = include_str!("schema.sql");
 
+/// So often a file is looked at and made before it is given up.
+const ATTEMPTS: u32 = 8;
 /// What SQLite puts beside a database.
 const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
 
@@ -53,14 +55,21 @@ impl IndexFile {
             private::create_folder(folder).map_err(|e| failed(path, &e))?;
         }
         let path = &resolved(path)?;
-        for _ in 0..2 {
-            let lock = lock_file(path)?;
-            match Self::find(path, patience, Some(lock))? {
-                Ok(file) => return Ok(file),
-                Err(_) => Self::make(path, patience)?,
+        let mut told = Ok(());
+        for _ in 0..ATTEMPTS {
+            match Self::find(path, patience, Some(lock_file(path)?)) {
+                Ok(Ok(file)) => return Ok(file),
+                Ok(Err(_)) => told = Self::make(path, patience),
+                Err(error) => told = Err(error),
+            }
+            // Whoever removes the lock too has two processes make the file at the same time.
+            match told {
+                Ok(()) => {}
+                Err(IndexError::Failed { .. }) => std::thread::sleep(Duration::from_millis(5)),
+                Err(error) => return Err(error),
             }
         }
-        Err(IndexError::Busy { path: path.to_owned() })
+        told.and(Err(IndexError::Busy { path: path.to_owned() }))
     }
 
     /// Opens the index at a path without making anything, or tells why it cannot be used. Closing it leaves all as it was.
