@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use session_persistence::{ListFilter, ListOrder, ListQuery};
+use session_persistence::{Cursor, ListFilter, ListOrder, ListQuery};
 
 use super::place::{Kind, fill};
 
@@ -28,7 +28,11 @@ fn query(what: &str) -> ListQuery {
         "page of a cwd" => {
             query.with_limit(50).with_filter(ListFilter::new().in_cwds([Some("/home/somebody/projects/number-3")]))
         }
-        other => panic!("{other}"),
+        other => {
+            let (order, cursor) = other.split_once(' ').unwrap();
+            let order = if order == "created" { ListOrder::Created } else { ListOrder::Activity };
+            query.with_limit(50).with_order(order).with_cursor(cursor.parse::<Cursor>().unwrap())
+        }
     }
 }
 
@@ -89,4 +93,36 @@ fn the_first_list_of_text_files_reads_metadata_only() {
 #[test]
 fn the_first_list_of_compressed_files_reads_metadata_only() {
     assert_reads_little(Kind::Zstd);
+}
+
+/// What a new process reads for pages of a database of so many sessions: the first, one in the middle and the last.
+fn pages_read(sessions: usize) -> Option<Vec<u64>> {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Kind::Sqlite.open(folder.path());
+    fill(&*store, sessions, 200);
+    let mut asked = vec!["page".to_owned(), "page by creation".to_owned(), "page of a cwd".to_owned()];
+    for (name, order) in [("activity", ListOrder::Activity), ("created", ListOrder::Created)] {
+        for before in [sessions / 2, sessions - 50] {
+            let query = ListQuery::default().with_order(order).with_limit(before);
+            asked.push(format!("{name} {}", store.list(&query).unwrap().next.unwrap()));
+        }
+    }
+    // Closed, so that nothing has to be read from what lies beside the database.
+    drop(store);
+    let told = asked.iter().map(|what| read_by_a_child(Kind::Sqlite, folder.path(), what));
+    told.map(|told| told.map(|(bytes, count)| if count == 50 { bytes } else { panic!("{count} sessions") })).collect()
+}
+
+#[test]
+fn a_page_of_ten_thousand_sessions_reads_what_one_of_a_thousand_does_wherever_it_lies() {
+    let (Some(few), Some(many)) = (pages_read(1_000), pages_read(10_000)) else {
+        eprintln!("this system does not tell what a process reads");
+        return;
+    };
+    println!("of 1,000 sessions {few:?} bytes, of 10,000 {many:?}");
+    // Sessions that were made one after another do not lie side by side: each may stand on a page of its own. Trees of ten
+    // times as many rows are one level deeper at most.
+    let (page, deeper) = (8192, 4);
+    assert!(many[0] <= few[0] + deeper * page, "{few:?} and {many:?} bytes");
+    assert!(many.iter().all(|many| *many <= few[0] + (50 + deeper) * page), "{few:?} and {many:?} bytes");
 }
