@@ -113,6 +113,7 @@ pub use crate::log::{
     SessionHeader, SessionId, Surface, SurfaceOp, SurfacePlan, Violation, Vocabulary, check_model_request,
     interrupted_turn_closers, payload, searchable_text, text,
 };
+pub use crate::paging::Listed;
 pub use crate::seam::{
     Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListFilter,
     ListOrder, ListQuery, OpenOptions, Page, Position, Removal, Result, Revision, SeqRange, SessionHandle,

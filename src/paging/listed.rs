@@ -15,8 +15,18 @@ const FRONT: usize = 16;
 /// The sessions of a store that a filter lets through, in the order of its list. A failure is the last that it gives.
 ///
 /// Each that exists all the while is given exactly once, whatever is written, created and removed meanwhile. In the order of
-/// activity those that were written before their page came are given at the end.
-pub(crate) struct Listed<'a> {
+/// activity those that were written before their page came are given at the end. Their ids are kept for it in memory.
+///
+/// ```
+/// use session_persistence::{ListOrder, Listed, MemoryStore};
+///
+/// let store = MemoryStore::new();
+/// for session in Listed::new(&store, ListOrder::Activity) {
+///     println!("{}", session?.id);
+/// }
+/// # Ok::<(), session_persistence::Error>(())
+/// ```
+pub struct Listed<'a> {
     store: &'a dyn SessionPersistence,
     filter: ListFilter,
     /// The page that comes next; none behind the last.
@@ -44,11 +54,13 @@ impl Moving {
 }
 
 impl<'a> Listed<'a> {
-    pub(crate) fn new(store: &'a dyn SessionPersistence, order: ListOrder) -> Self {
+    /// All sessions of a store.
+    pub fn new(store: &'a dyn SessionPersistence, order: ListOrder) -> Self {
         Self::filtered(store, order, ListFilter::new())
     }
 
-    pub(crate) fn filtered(store: &'a dyn SessionPersistence, order: ListOrder, filter: ListFilter) -> Self {
+    /// Those that a filter lets through.
+    pub fn filtered(store: &'a dyn SessionPersistence, order: ListOrder, filter: ListFilter) -> Self {
         Self::in_pages_of(PAGE, store, order, filter)
     }
 

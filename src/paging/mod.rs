@@ -7,6 +7,6 @@ mod log_pages;
 mod pages;
 
 pub(crate) use descent::{Descent, descend};
-pub(crate) use listed::Listed;
+pub use listed::Listed;
 pub(crate) use log_pages::LogPages;
 pub(crate) use pages::Pages;

@@ -45,8 +45,8 @@ pub enum ListOrder {
     ///
     /// A session that is written moves to the front. None is shown twice, and each that is not written meanwhile is shown
     /// exactly once. One that is written before its page came is behind the pager and not shown: list again from the
-    /// front, down to the activity that the first page began with, to see those. A session that is created, or created
-    /// anew, meanwhile is not shown.
+    /// front, down to the activity that the first page began with, to see those, or have [`Listed`](crate::Listed) do it,
+    /// which shows each exactly once. A session that is created, or created anew, meanwhile is not shown.
     #[default]
     Activity,
     /// By the header's time of creation, newest first.
