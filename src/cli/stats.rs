@@ -157,14 +157,9 @@ fn counted(counts: &Counts) -> [(&'static str, u64); 12] {
 
 /// The titles of the sessions that have one.
 fn titles(index: &SearchIndex, rows: &[StatisticsRow]) -> IndexResult<HashMap<String, String>> {
-    let mut titles = HashMap::new();
-    for row in rows {
-        let Ok(session) = SessionId::new(&row.key) else { continue };
-        if let Some(title) = index.facts(&session)?.and_then(|facts| facts.title) {
-            titles.insert(row.key.clone(), title);
-        }
-    }
-    Ok(titles)
+    let sessions: Vec<_> = rows.iter().filter_map(|row| SessionId::new(&row.key).ok()).collect();
+    let facts = index.facts_of(&sessions)?.into_iter();
+    Ok(facts.filter_map(|facts| Some((facts.session.to_string(), facts.title?))).collect())
 }
 
 /// A group as one JSON object.

@@ -2,11 +2,11 @@
 
 use std::thread;
 
-use session_persistence::SessionPersistence;
 use session_persistence::query::index::SearchIndex;
+use session_persistence::{CreateOptions, SessionPersistence};
 
 use crate::counting::Counting;
-use crate::sample::{all_say, append, found, fresh, id, says, store_session};
+use crate::sample::{all_say, append, event, found, fresh, header, id, says, store_session};
 
 #[test]
 fn after_one_append_only_its_events_are_read_and_without_a_digest_only_its_session() {
@@ -32,6 +32,23 @@ fn after_one_append_only_its_events_are_read_and_without_a_digest_only_its_sessi
     append(&store, "s7", &[says(52, "brand new")]);
     let report = index.update(&store).unwrap();
     assert_eq!((report.changed, report.started, report.events, store.counted()), (1, 0, 1, (1, 53)));
+}
+
+#[test]
+fn the_mark_behind_a_seed_is_looked_for_once() {
+    let store = Counting::default();
+    let writer = store.create(&header("s").with_seed(), CreateOptions::default()).unwrap();
+    let mark = event("session/end-seed", 20, &serde_json::json!({}));
+    writer.append(&[all_say(0, &["seed"; 20]), vec![mark]].concat()).unwrap();
+    writer.close().unwrap();
+    let (_folder, index) = fresh();
+    index.update(&store).unwrap();
+    assert_eq!(index.facts(&id("s")).unwrap().unwrap().own.events, 21);
+    store.counted();
+    append(&store, "s", &[says(21, "more")]);
+    index.update(&store).unwrap();
+    assert_eq!(store.counted(), (1, 1));
+    assert_eq!(index.facts(&id("s")).unwrap().unwrap().own.events, 22);
 }
 
 #[test]

@@ -137,7 +137,12 @@ impl Update<'_> {
         handle: &dyn SessionHandle,
         mut known: Option<Watermark>,
     ) -> IndexResult<Step> {
-        let inherited = inherited(snapshot, handle);
+        // Of a log that only grew, which is proven below, the mark behind its seed is found once.
+        let is_settled = |mark: &Watermark| mark.revision.is_some() && mark.problem.is_none() && mark.inherited == 0;
+        let inherited = match handle.inherited_event_count() {
+            0 if known.as_ref().is_some_and(is_settled) => 0,
+            _ => inherited(snapshot, handle),
+        };
         let start = known.as_ref().map_or(0, |known| known.events);
         if let Some(mark) = &known
             && (mark.inherited != inherited

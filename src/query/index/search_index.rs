@@ -177,7 +177,16 @@ impl SearchIndex {
     ///
     /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
     pub fn facts(&self, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
-        self.reading(|file| session_facts::facts(file, session))
+        Ok(self.facts_of(std::slice::from_ref(session))?.pop())
+    }
+
+    /// The same of many sessions in one statement, in no order: those that are indexed.
+    ///
+    /// # Errors
+    ///
+    /// `NotFilled`, `Busy`, `Damaged`, `Failed`.
+    pub fn facts_of(&self, sessions: &[SessionId]) -> IndexResult<Vec<SessionFacts>> {
+        self.reading(|file| session_facts::facts(file, sessions))
     }
 
     /// What happened in all sessions together, grouped. What a session inherited is counted in its parent and not again.

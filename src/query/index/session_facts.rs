@@ -38,8 +38,9 @@ pub struct SessionFacts {
     pub inherited: Counts,
 }
 
-pub(super) fn facts(file: &IndexFile, session: &SessionId) -> IndexResult<Option<SessionFacts>> {
-    Ok(read(file, &[session.as_str()])?.pop().map(|(_, facts)| facts))
+pub(super) fn facts(file: &IndexFile, sessions: &[SessionId]) -> IndexResult<Vec<SessionFacts>> {
+    let ids: Vec<_> = sessions.iter().map(SessionId::as_str).collect();
+    Ok(read(file, &ids)?.into_iter().map(|(_, facts)| facts).collect())
 }
 
 /// What the index in a file knows of sessions, of each at exactly the revision that its snapshot tells and only where all of
