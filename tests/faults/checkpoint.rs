@@ -94,7 +94,10 @@ fn a_loss_of_power_while_the_wal_is_copied_after_an_append_takes_nothing_that_wa
             }
             let what = format!("{mode:?}, power cut after {changes} changes");
             assert!(appended.is_ok() || scene.disk.is_off(), "{what}");
-            scene.check_left(&what);
+            match mode {
+                Mode::EveryAppend if appended.is_err() => scene.check_cut_off(&what),
+                _ => scene.check_left(&what),
+            }
             if !scene.disk.is_off() {
                 break;
             }

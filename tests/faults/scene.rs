@@ -170,8 +170,6 @@ impl Scene {
     fn settle(&mut self, session: &str, length: u64, done: Result<()>) -> Result<()> {
         match &done {
             Ok(()) => self.ledger.stored(session, length),
-            // With the power the process is gone: nobody is told, and what was written and not synced may be there or not.
-            Err(_) if self.disk.is_off() => {}
             Err(_) => self.ledger.refused(session, length),
         }
         done
@@ -195,6 +193,15 @@ impl Scene {
         let outage = self.disk.outage();
         self.check_files(&outage.everything(), Through::Death, &format!("{what}, death at once"));
         self.check_files(&outage.least(), Through::Outage, &format!("{what}, outage at once"));
+    }
+
+    /// The same where the power went within a durable append of one event to `a`: with it the process is gone, so that nobody
+    /// was told of a failure. What was synced holds nothing of it, and what was only written may hold all of it.
+    pub(crate) fn check_cut_off(&mut self, what: &str) {
+        let outage = self.disk.outage();
+        self.check_files(&outage.least(), Through::Outage, &format!("{what}, outage at once"));
+        self.ledger.storing("a", self.ledger.length("a") + 1);
+        self.check_files(&outage.everything(), Through::Death, &format!("{what}, death at once"));
     }
 
     /// Checks what is found when the power goes now and of what was not synced all but the last few changes reached the disk.
