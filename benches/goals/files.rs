@@ -46,6 +46,15 @@ fn long_session(table: &mut Table, name: &str, encoding: Encoding) {
     let long = folder.path().join("long");
     fill(&JsonlStore::open_with(&long, options(encoding)).expect("a store"), &sample::events(EVENTS));
     let log = logs(&long).pop().expect("the log");
+    let read_plainly = || {
+        timed(|| {
+            let file = File::open(&log).expect("the log");
+            match encoding {
+                Encoding::Zstd => plain_read(zstd::Decoder::new(file).expect("a decoder")),
+                _ => plain_read(file),
+            }
+        })
+    };
     let read = alternate(
         PAIRS,
         || {
@@ -55,15 +64,7 @@ fn long_session(table: &mut Table, name: &str, encoding: Encoding) {
                 handle.read(SeqRange::ALL).expect("read")
             })
         },
-        || {
-            timed(|| {
-                let file = File::open(&log).expect("the log");
-                match encoding {
-                    Encoding::Zstd => plain_read(zstd::Decoder::new(file).expect("a decoder")),
-                    _ => plain_read(file),
-                }
-            })
-        },
+        read_plainly,
     );
     table.throughput(
         &format!("{name} files: full read of 100,000 events by a new store"),
@@ -72,19 +73,7 @@ fn long_session(table: &mut Table, name: &str, encoding: Encoding) {
         &read,
     );
     let first = |root: &Path| processes::timed_first_append("files", root);
-    let whole = alternate(
-        PAIRS,
-        || first(&long).0,
-        || {
-            timed(|| {
-                let file = File::open(&log).expect("the log");
-                match encoding {
-                    Encoding::Zstd => plain_read(zstd::Decoder::new(file).expect("a decoder")),
-                    _ => plain_read(file),
-                }
-            })
-        },
-    );
+    let whole = alternate(PAIRS, || first(&long).0, read_plainly);
     table.time(
         &format!("{name} files: open and first append in a new process, 100,000 events"),
         Goal::AtMost(1.25),
