@@ -37,7 +37,7 @@ fn after_one_append_only_its_events_are_read_and_without_a_digest_only_its_sessi
 #[test]
 fn the_mark_behind_a_seed_is_looked_for_once() {
     let store = Counting::default();
-    let writer = store.create(&header("s").with_seed(), CreateOptions::default()).unwrap();
+    let writer = store.create(&header("s").with_seed(), CreateOptions::inheriting(0)).unwrap();
     let mark = event("session/end-seed", 20, &serde_json::json!({}));
     writer.append(&[all_say(0, &["seed"; 20]), vec![mark]].concat()).unwrap();
     writer.close().unwrap();
