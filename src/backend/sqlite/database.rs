@@ -14,7 +14,7 @@ use super::connections::{Connections, Reading};
 use super::failure::Context;
 use super::journal::Journal;
 use super::lease::{Lease, Locks};
-use super::listing::{self, Owned};
+use super::listing;
 use super::reader::{self, Numbered};
 use super::row::{self, SessionKey};
 use super::view::View;
@@ -219,17 +219,11 @@ impl Storage for Database {
         let with_owner = |told: Numbered, locked: &HashSet<i64>| {
             if locked.contains(&told.number) { self.with_owner(told, &context) } else { Ok(told.snapshot) }
         };
-        if wanted.filter.is_owned().is_some() {
-            let owned = Owned { numbers: locked()? };
+        if let Some(is_owned) = wanted.filter.is_owned() {
+            let locked = locked()?;
             let listed = self.read(&context, |view| {
-                let let_through = |told| Ok(wanted.let_through(with_owner(told, &owned.numbers)?));
-                listing::list(
-                    view,
-                    wanted,
-                    wanted.filter.is_owned().filter(|is| *is).map(|_| &owned),
-                    &context,
-                    let_through,
-                )
+                let let_through = |told| Ok(wanted.let_through(with_owner(told, &locked)?));
+                listing::list(view, wanted, is_owned.then_some(&locked), &context, let_through)
             })?;
             return Ok(listed.into_iter().map(|(key, snapshot)| Listed { key, snapshot }).collect());
         }

@@ -30,11 +30,6 @@ const FEW: usize = 500;
 /// For more values the index is not asked one by one.
 const MOST_VALUES: usize = 16;
 
-/// The sessions that may have a writer, as far as the store knows.
-pub(super) struct Owned {
-    pub(super) numbers: HashSet<i64>,
-}
-
 /// Where a part of the sessions is found: a condition with its values.
 #[derive(Debug, Clone)]
 struct Part {
@@ -60,7 +55,7 @@ impl Part {
         // A column behind a plus is not looked for in an index, which would be that of the order.
         let plus = if self.is_ordered { "" } else { "+" };
         let with = |more: &[Value]| self.values.iter().chain(more).cloned().collect::<Vec<_>>();
-        let integer = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+        let integer = |n| Value::Integer(as_integer(n));
         match wanted.order {
             ListOrder::Activity => {
                 let highest = integer(wanted.after.as_ref().map_or(u64::MAX, |after| after.highest()));
@@ -156,8 +151,9 @@ impl Asked {
     }
 }
 
-/// The parts in which all stand that a filter may let through.
-fn parts(view: &Connection, wanted: &Wanted<'_>, owned: Option<&Owned>) -> rusqlite::Result<Vec<Part>> {
+/// The parts in which all stand that a filter may let through; with `owned`, the numbers of the sessions that may have a
+/// writer as far as the store knows, only those.
+fn parts(view: &Connection, wanted: &Wanted<'_>, owned: Option<&HashSet<i64>>) -> rusqlite::Result<Vec<Part>> {
     let filter = wanted.filter;
     let ids = |ids: &mut dyn Iterator<Item = &str>| {
         let ids = Value::Text(serde_json::Value::from_iter(ids).to_string());
@@ -167,7 +163,7 @@ fn parts(view: &Connection, wanted: &Wanted<'_>, owned: Option<&Owned>) -> rusql
         return Ok(vec![ids(&mut asked.iter().map(|id| id.as_str()))]);
     }
     if let Some(owned) = owned {
-        let numbers = Value::Text(serde_json::Value::from_iter(owned.numbers.iter().copied()).to_string());
+        let numbers = Value::Text(serde_json::Value::from_iter(owned.iter().copied()).to_string());
         let locked = Part::few("number IN (SELECT value FROM json_each(?))", [numbers]);
         return Ok(vec![locked, ids(&mut wanted.claimed.keys().map(|id| id.as_str()))]);
     }
@@ -231,7 +227,7 @@ fn is_few(view: &Connection, part: &Part) -> rusqlite::Result<bool> {
 pub(super) fn list<T>(
     view: &Connection,
     wanted: &Wanted<'_>,
-    owned: Option<&Owned>,
+    owned: Option<&HashSet<i64>>,
     context: &Context<'_>,
     let_through: impl Fn(Numbered) -> Result<Option<T>>,
 ) -> Result<Vec<(u64, T)>> {

@@ -62,10 +62,10 @@ fn place(order: ListOrder) -> Position {
 /// How SQLite runs the statements of a list from a place on, a line a step.
 fn plans(connection: &Connection, filter: &ListFilter, order: ListOrder) -> Vec<String> {
     let vocabulary = Vocabulary::default();
-    let owned = Owned { numbers: HashSet::from([1]) };
+    let owned = HashSet::from([1]);
     let after = Some(place(order));
     let wanted = Wanted { filter, order, after, limit: Some(50), vocabulary: &vocabulary, claimed: HashMap::new() };
-    let parts = parts(connection, &wanted, filter.is_owned().filter(|is| *is).map(|_| &owned)).unwrap();
+    let parts = parts(connection, &wanted, (filter.is_owned() == Some(true)).then_some(&owned)).unwrap();
     let statements = parts.iter().flat_map(|part| part.statements(&wanted));
     let explained = statements.map(|(sql, arguments)| {
         assert!(!sql.contains(" events") && !sql.contains("session_types"), "{sql}");
