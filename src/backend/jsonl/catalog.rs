@@ -87,7 +87,7 @@ impl Files {
             if listed.len() >= wanted.most() {
                 break;
             }
-            if let Some(told) = wanted.let_through(self.with_owner(told, &found)) {
+            if let Some(told) = self.let_through(wanted, told, &found) {
                 let snapshot = self.with_end(told, &found, wanted, &mut unpacker, &mut allowance)?;
                 listed.push(Listed { key, snapshot });
             }
@@ -129,7 +129,7 @@ impl Files {
             let told = self.snapshot_at(&id, &found, wanted.vocabulary, &mut unpacker, first)?;
             // Where the session is written meanwhile it stands where it stood: a page is not to end early.
             if let Some(told) = told
-                && let Some(mut snapshot) = wanted.let_through(self.with_owner(told, &found))
+                && let Some(mut snapshot) = self.let_through(wanted, told, &found)
             {
                 if !lets_all_through {
                     snapshot = self.with_end(snapshot, &found, wanted, &mut unpacker, &mut allowance)?;
@@ -166,6 +166,14 @@ impl Files {
             named.extend(self.find_places(id)?.into_iter().map(|found| (id.clone(), found)));
         }
         Ok(named)
+    }
+
+    /// A session that the filter lets through, with its owner. Locks are looked at of no other, unless it asks for owners.
+    fn let_through(&self, wanted: &Wanted<'_>, told: Snapshot, found: &Found) -> Option<Snapshot> {
+        match wanted.filter.is_owned() {
+            Some(_) => wanted.let_through(self.with_owner(told, found)),
+            None => wanted.let_through(told).map(|told| self.with_owner(told, found)),
+        }
     }
 
     fn with_owner(&self, told: Snapshot, found: &Found) -> Snapshot {
