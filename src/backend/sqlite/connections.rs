@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::super::runtime::Process;
-use super::connection::Readers;
 use super::failure::Context;
 use super::in_place::{Identity, InPlace};
 use super::look::keep_wal;
+use super::readers::Readers;
 use super::visit::Visit;
 use super::writer::Writer;
 use crate::seam::Result;

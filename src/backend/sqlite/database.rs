@@ -121,7 +121,7 @@ impl Database {
         let open = || Writer::open(&self.path, &self.locks, self.journal, self.durability, self.busy_timeout, context);
         match &self.connections.reading {
             // Nobody may have a database open that leaves WAL mode.
-            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(context, open),
+            Reading::Pool(readers) if self.journal == Some(Journal::Rollback) => readers.closed_for(open),
             _ => open(),
         }
     }

@@ -77,6 +77,12 @@ impl<'a> Context<'a> {
         Error::StoreBusy { session, store, holder: self.holder(), source: None }
     }
 
+    /// This process itself is in the way for longer than is waited.
+    pub(super) fn busy_here(&self, reason: String) -> Error {
+        let (session, store) = (self.session.clone(), self.store.display().to_string());
+        Error::StoreBusy { session, store, holder: None, source: Some(reason.into()) }
+    }
+
     /// The failure that no file at all can be opened, which SQLite tells as one of the database.
     pub(super) fn out_of_files(&self) -> Option<Error> {
         let failed = std::fs::File::open(ANY_FILE).err()?;
