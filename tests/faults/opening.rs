@@ -1,6 +1,7 @@
 //! A store that is opened, or made, on a disk that fails.
 
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::ffi;
@@ -104,12 +105,25 @@ fn a_reader_that_cannot_be_opened_tells_so_at_once() {
     let store = sample::open(&disk.store(), Mode::OnFlush).unwrap();
     disk.inject(Fault::new(Kind::Open, Effect::Fail(ffi::SQLITE_CANTOPEN)).lasting());
     let started = Instant::now();
-    let told = store.list(&ListQuery::default()).unwrap_err();
-    assert!(told.kind() == ErrorKind::StorageReadOnly, "{}", chain(&told));
-    assert!(store.stat(&id("a")).unwrap_err().kind() == ErrorKind::StorageReadOnly);
+    // One connection is open: who reads while another thread does needs a second one.
+    let refused = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while refused.load(Ordering::Relaxed) < 20 && started.elapsed() < Duration::from_secs(10) {
+                    for read in [store.list(&ListQuery::default()).map(drop), store.stat(&id("a")).map(drop)] {
+                        let Err(told) = read else { continue };
+                        assert!(told.kind() == ErrorKind::StorageReadOnly, "{}", chain(&told));
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
     disk.mend();
     assert!(store.list(&ListQuery::default()).unwrap().items.is_empty());
     assert!(started.elapsed() < Duration::from_secs(10), "a failure is no reason to wait");
+    assert!(refused.into_inner() >= 20);
 }
 
 #[test]
@@ -147,17 +161,15 @@ fn a_shared_memory_that_fails_under_an_open_store_is_told_and_harms_nothing() {
         let (files, ledger) = left_by_a_kill();
         let disk = Disk::holding(&files);
         let store = sample::open(&disk.store(), Mode::OnFlush).unwrap();
-        // The connection that only looked is closed, so that the next one maps it anew.
         disk.inject(Fault::new(Kind::Map, Effect::Fail(code)).on(Part::Database).lasting());
-        for told in [
-            store.stat(&id("a")).map(drop),
-            store.open(&id("a"), OpenOptions::read()).map(drop),
-            store.open(&id("a"), OpenOptions::write()).map(drop),
-            store.remove(&id("a")).map(drop),
-        ] {
+        // What reads has it mapped, and the connection that writes maps it anew.
+        store.stat(&id("a")).unwrap();
+        store.open(&id("a"), OpenOptions::read()).unwrap();
+        for told in [store.open(&id("a"), OpenOptions::write()).map(drop), store.remove(&id("a")).map(drop)] {
             let told = told.unwrap_err();
             assert!(told.kind() == kind, "{code:x}: {}", chain(&told));
         }
+        ledger.check_shown(&store, "while it fails");
         disk.mend();
         ledger.check_shown(&store, "mended");
         drop(store);
