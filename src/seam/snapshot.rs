@@ -26,8 +26,9 @@ pub struct Snapshot {
     pub size_bytes: Option<u64>,
     /// The time of the last stored event, in milliseconds since 1970 as its producer gave it.
     pub last_time: Option<i64>,
-    /// The place of the session in the order of activity: a number of the store that grows with every write, so that a
-    /// clock that was wrong once cannot pin a session on top. Below [`Snapshot::PENDING_ACTIVITY`] where it is stored.
+    /// The place of the session in the order of activity: a number of the store that every write raises above those of all
+    /// other sessions, so that a clock that was wrong once cannot pin a session on top. A session that is above them already
+    /// may keep its number: the revision tells each write. Below [`Snapshot::PENDING_ACTIVITY`] where it is stored.
     pub activity: u64,
     /// When it was last written, in milliseconds since 1970 by the clock of its writer, where the store knows. No event
     /// says so: the times of events are their producer's.

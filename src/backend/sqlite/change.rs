@@ -153,8 +153,8 @@ fn materialize<'c>(
     let write = || {
         let failed = |e| context.sqlite(e);
         let incarnation = transaction.query_row("SELECT random()", [], |row| row.get(0)).map_err(failed)?;
-        let activity = next_activity(transaction).map_err(failed)?;
-        let mut row = SessionRow::new(header, incarnation, inherited, activity);
+        let newest = newest_activity(transaction).map_err(failed)?;
+        let mut row = SessionRow::new(header, incarnation, inherited, newest + 1);
         row.insert(transaction).map_err(failed)?;
         let key = SessionKey::new(row.number, incarnation, header);
         // Before others can see the session.
@@ -185,7 +185,7 @@ fn append<'c>(
     };
     let mut row = look().map_err(Halt::Refused)?;
     let mut write = || {
-        row.activity = next_activity(transaction)?;
+        row.pass(newest_activity(transaction)?);
         row.touch();
         batch::store(transaction, key, &mut row, events)
     };
@@ -269,9 +269,9 @@ fn check_end(
     }
 }
 
-/// The activity of the session that is written next.
-fn next_activity(transaction: &Transaction<'_>) -> Result<u64, rusqlite::Error> {
+/// The activity of the session that was written last, which may have been removed.
+fn newest_activity(transaction: &Transaction<'_>) -> Result<u64, rusqlite::Error> {
     transaction
-        .prepare_cached("SELECT max(ifnull((SELECT max(activity) FROM sessions), 0), removed_activity) + 1 FROM store")?
+        .prepare_cached("SELECT max(ifnull((SELECT max(activity) FROM sessions), 0), removed_activity) FROM store")?
         .query_row([], |found| found.get(0))
 }

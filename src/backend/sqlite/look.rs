@@ -53,9 +53,9 @@ struct Store {
     id: String,
     counter: i64,
     /// The last activity that it knows of, of a session that is there or was.
-    activity: i64,
-    /// The last one that a whole row tells.
-    whole_activity: Option<i64>,
+    activity: u64,
+    /// That of the session that was written last, and how often that was written, where its row is whole.
+    newest: Option<(u64, u64)>,
 }
 
 /// Why a database is refused.
@@ -327,7 +327,11 @@ fn compare(alone: Option<&View>, seen: &Seen, context: &Context<'_>) -> Result<(
     }
     // A loss of power may have left pages of the file half written that the WAL has whole.
     let is_later = alone.counter > seen.counter && counter::is_whole(alone.counter);
-    if is_later || alone.whole_activity > Some(seen.activity) {
+    let is_written_later = alone.newest.is_some_and(|(activity, revision)| {
+        let is_same = |(seen, _): &(u64, u64)| *seen == activity;
+        activity > seen.activity || seen.newest.filter(is_same).is_some_and(|(_, seen)| revision > seen)
+    });
+    if is_later || is_written_later {
         return Err(misfit("its -wal is older than the file"));
     }
     Ok(())
@@ -367,11 +371,11 @@ impl Store {
         // The rows of earlier versions have fewer columns.
         let newest = || {
             connection.query_row(session_query!("ORDER BY activity DESC LIMIT 1"), [], |row| {
-                Ok(SessionRow::read(row).ok().and_then(|newest| i64::try_from(newest.activity).ok()))
+                Ok(SessionRow::read(row).ok().map(|newest| (newest.activity(), newest.revision)))
             })
         };
         let newest = if schema::is_readable(version) { newest().optional() } else { Ok(None) };
-        let whole_activity = match newest {
+        let newest = match newest {
             Ok(newest) => newest.flatten(),
             // A row that cannot be read proves nothing, and keeps nobody from the others.
             Err(e) if is_one_of(&e, &[ErrorCode::DatabaseCorrupt]) => None,
@@ -380,7 +384,7 @@ impl Store {
         let query = "SELECT store_id, flushes, max(removed_activity, ifnull((SELECT max(activity) FROM sessions), 0)) \
              FROM store";
         connection.query_row(query, [], |row| {
-            Ok(Self { id: row.get(0)?, counter: row.get(1)?, activity: row.get(2)?, whole_activity })
+            Ok(Self { id: row.get(0)?, counter: row.get(1)?, activity: row.get(2)?, newest })
         })
     }
 }

@@ -156,7 +156,7 @@ pub(super) fn snapshot(found: &Row<'_>, vocabulary: &Vocabulary, context: &Conte
     snapshot.event_count = Some(row.events);
     snapshot.size_bytes = Some(row.size_bytes);
     snapshot.last_time = row.last_time;
-    snapshot.activity = row.activity;
+    snapshot.activity = row.activity();
     snapshot.written_at = row.written_at;
     Ok(Numbered { number: row.number, snapshot })
 }

@@ -23,7 +23,9 @@ pub(super) struct SessionRow {
     pub(super) last_time: Option<i64>,
     pub(super) revision: u64,
     pub(super) chain: i64,
-    pub(super) activity: u64,
+    /// Grows when the session passes another one.
+    activity: u64,
+    has_passed: bool,
     pub(super) types_checksum: i64,
     /// In milliseconds since 1970; nothing where it was not noted.
     pub(super) written_at: Option<i64>,
@@ -66,6 +68,7 @@ impl SessionRow {
             revision: 0,
             chain: header_checksum,
             activity,
+            has_passed: false,
             types_checksum: 0,
             written_at: Some(now()),
             fence: 1,
@@ -96,6 +99,7 @@ impl SessionRow {
             revision: natural(row, 10)?,
             chain: integer(row, 11)?,
             activity: natural(row, 12)?,
+            has_passed: false,
             types_checksum: integer(row, 13)?,
             written_at: optional_integer(row, 15)?,
             fence: integer(row, 16)?,
@@ -187,6 +191,18 @@ impl SessionRow {
         Ok(())
     }
 
+    pub(super) fn activity(&self) -> u64 {
+        self.activity
+    }
+
+    /// Puts it before all others, of which the one that was written last has the activity `newest`.
+    pub(super) fn pass(&mut self, newest: u64) {
+        if self.activity != newest {
+            self.activity = newest + 1;
+            self.has_passed = true;
+        }
+    }
+
     /// Notes that it is written now. A clock that was set back does not make it older.
     pub(super) fn touch(&mut self) {
         self.written_at = Some(self.written_at.unwrap_or(i64::MIN).max(now()));
@@ -197,8 +213,7 @@ impl SessionRow {
         transaction
             .prepare_cached(
                 "UPDATE sessions SET inherited_count = ?2, event_count = ?3, size_bytes = ?4, last_time = ?5, \
-                 revision = ?6, chain = ?7, activity = ?8, types_checksum = ?9, checksum = ?10, \
-                 written_at = ?11 WHERE number = ?1",
+                 revision = ?6, chain = ?7, types_checksum = ?8, checksum = ?9, written_at = ?10 WHERE number = ?1",
             )?
             .execute(params![
                 self.number,
@@ -208,12 +223,17 @@ impl SessionRow {
                 self.last_time,
                 self.revision,
                 self.chain,
-                self.activity,
                 self.types_checksum,
                 self.checksum(),
                 self.written_at,
-            ])
-            .map(drop)
+            ])?;
+        if self.has_passed {
+            // By itself: SQLite writes every index of a column that a statement names, changed or not.
+            transaction
+                .prepare_cached("UPDATE sessions SET activity = ?2 WHERE number = ?1")?
+                .execute(params![self.number, self.activity])?;
+        }
+        Ok(())
     }
 }
 

@@ -129,7 +129,7 @@ fn next(view: &Connection, behind: i64) -> rusqlite::Result<Step> {
         Err(_) => None,
     };
     let same_activity =
-        view.prepare_cached(SAME_ACTIVITY)?.query_row([row.activity as i64, number], |row| row.get(0)).optional()?;
+        view.prepare_cached(SAME_ACTIVITY)?.query_row([row.activity() as i64, number], |row| row.get(0)).optional()?;
     let types = noted_types(view, number)?;
     Ok(Step::Session(Box::new(Recorded { row, id, key, is_sealed, types, behind, same_activity })))
 }
@@ -223,7 +223,7 @@ impl Recorded {
             differs(format!("rows stand behind the {} events that are counted", row.events), Some(seq));
         }
         if let Some(other) = &self.same_activity {
-            differs(format!("activity is {}, as that of session {other:?}", row.activity), None);
+            differs(format!("activity is {}, as that of session {other:?}", row.activity()), None);
         }
         self.type_differences(counted, &mut differs);
         faults
