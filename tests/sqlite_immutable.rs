@@ -377,3 +377,31 @@ fn the_size_is_that_of_the_exported_text() {
     let text = lines(&store, "a").unwrap().iter().fold(header + "\n", |text, line| text + line + "\n");
     assert_eq!(store.stat(&id("a")).unwrap().unwrap().size_bytes, Some(text.len() as u64));
 }
+
+#[test]
+fn a_long_log_is_the_same_read_as_a_whole_and_in_pages_and_the_first_damage_in_it_is_told() {
+    const COUNT: u64 = 20_001;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let header = SessionHeader::new(id("long"), 1).unwrap();
+    let handle = store.create(&header, CreateOptions::default()).unwrap();
+    handle.append(&(0..COUNT).map(event).collect::<Vec<_>>()).unwrap();
+    for start in [0, 1, 7_000] {
+        let whole = handle.read(SeqRange::from(start..)).unwrap();
+        let pages = (start..COUNT).step_by(1000);
+        let pages = pages.flat_map(|at| handle.read(SeqRange::from(at..COUNT.min(at + 1000))).unwrap());
+        assert!(whole.iter().map(|event| event.seq().get()).eq(start..COUNT));
+        assert!(whole.into_iter().eq(pages), "from {start}");
+    }
+    for (damage, seq) in [
+        ("UPDATE events SET time = 2 WHERE key & 0xffffffff = 19000", 19_000),
+        ("DELETE FROM events WHERE key & 0xffffffff = 15000", 15_000),
+        ("UPDATE events SET time = 2 WHERE key & 0xffffffff = 3", 3),
+    ] {
+        change(&path, damage);
+        let told = handle.read(SeqRange::ALL).unwrap_err();
+        assert!(matches!(told, Error::Corruption { seq: Some(at), .. } if at.get() == seq), "{damage}: {told}");
+    }
+    handle.read(SeqRange::from(4..15_000)).unwrap();
+}

@@ -1,6 +1,7 @@
 //! [`Database`]: many readers and one writer, as what the shared runtime asks of a backend.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,16 +12,20 @@ use super::super::runtime::{Listed, Slice, Storage, Stored, Wanted};
 use super::change::{Change, Done};
 use super::commits::Commits;
 use super::connections::{Connections, Reading};
-use super::failure::Context;
+use super::failure::{Context, corruption};
 use super::journal::Journal;
 use super::lease::{Lease, Locks};
 use super::listing;
-use super::reader::{self, Numbered};
+use super::reader::{self, Numbered, Part};
 use super::row::{self, SessionKey};
+use super::session_row::SessionRow;
 use super::view::View;
 use super::writer::Writer;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Durability, Fault, Removal, Result, Revision, SeqRange, Snapshot};
+
+/// From so many events on a part of a log is read in two threads: it takes longer to start the second one than to read a few.
+const LONG: u64 = 1 << 13;
 
 /// One database: many readers, one writer.
 pub(super) struct Database {
@@ -66,6 +71,75 @@ impl Database {
             Reading::Visit(visit) => visit.read(context, work),
             Reading::Writer => self.write(context, |writer| work(writer.connection())),
         }
+    }
+
+    /// Reads a part of a log, unless that is more than `most` events.
+    fn read_part(
+        &self,
+        id: &SessionId,
+        key: &SessionKey,
+        range: SeqRange,
+        most: u64,
+        vocabulary: Option<&Vocabulary>,
+    ) -> Result<Part> {
+        let context = self.context().session(id);
+        let is_known = |row: &SessionRow| Ok(vocabulary.is_none_or(|_| key.is_interpretable(row.types_checksum)));
+        let known = self.read_once(&context, |view| reader::read(view, id, key, range, most, is_known, &context))?;
+        if let Some(part) = known {
+            return Ok(part);
+        }
+        self.read(&context, |view| {
+            let check = |row: &SessionRow| {
+                vocabulary.map_or(Ok(()), |known| reader::check_interpretable(view, id, key, row, known, &context))?;
+                Ok(true)
+            };
+            let part = reader::read(view, id, key, range, most, check, &context)?;
+            Ok(part.expect("a session that passes its check is let through"))
+        })
+    }
+
+    /// Reads a long part of a log on two connections at once. What is stored never changes, so that two states of the database
+    /// have the same events of it, or the session is gone.
+    fn read_in_halves(
+        &self,
+        id: &SessionId,
+        key: &SessionKey,
+        wanted: Range<u64>,
+        vocabulary: Option<&Vocabulary>,
+    ) -> Result<Slice> {
+        let half = |range: Range<u64>| -> Result<Slice> {
+            match self.read_part(id, key, range.into(), u64::MAX, vocabulary)? {
+                Part::Read(slice) => Ok(slice),
+                Part::Long(_) => unreachable!("no part has so many events"),
+            }
+        };
+        let (start, middle, end) = (wanted.start, wanted.start.midpoint(wanted.end), wanted.end);
+        let (front, back) = std::thread::scope(|scope| {
+            let reads = std::thread::Builder::new().spawn_scoped(scope, || half(middle..end));
+            let front = half(start..middle);
+            let back = match reads {
+                Ok(reads) => reads.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(e) => {
+                    log::debug!("reading in one thread, for there is no other: {e}");
+                    half(middle..end)
+                }
+            };
+            (front, back)
+        });
+        let (mut slice, back) = (front?, back?);
+        slice.events.extend(back.events);
+        let next = start + slice.events.len() as u64;
+        if next < end {
+            let reason = format!("its row is missing, of {end} that were counted when the reading began");
+            return Err(corruption(id, Some(next), reason));
+        }
+        Ok(slice)
+    }
+
+    fn may_read_twice_at_once(&self) -> bool {
+        static CORES: OnceLock<usize> = OnceLock::new();
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        matches!(self.connections.reading, Reading::Pool(_)) && *CORES.get_or_init(cores) > 1
     }
 
     pub(super) fn is_in_memory(&self) -> bool {
@@ -194,8 +268,11 @@ impl Storage for Database {
         range: SeqRange,
         vocabulary: Option<&Vocabulary>,
     ) -> Result<Slice> {
-        let context = self.context().session(id);
-        self.read(&context, |view| reader::read(view, id, key, range, vocabulary, &context))
+        let at_once = if self.may_read_twice_at_once() { LONG } else { u64::MAX };
+        match self.read_part(id, key, range, at_once, vocabulary)? {
+            Part::Read(slice) => Ok(slice),
+            Part::Long(wanted) => self.read_in_halves(id, key, wanted, vocabulary),
+        }
     }
 
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {

@@ -25,8 +25,16 @@ pub(super) struct SessionKey {
     pub(super) version: u32,
     /// Whether events of the log mark the end of an inherited seed.
     pub(super) has_seed_mark: bool,
-    /// The types of the session that are known to be noted already; saves a statement a type and append.
-    noted_types: Arc<Mutex<HashSet<String>>>,
+    known: Arc<Known>,
+}
+
+/// What is known of the types of a session, so that neither an append nor a read asks for them again.
+#[derive(Default)]
+struct Known {
+    /// Those that are noted already.
+    noted: Mutex<HashSet<String>>,
+    /// The checksum of those that were last found to be interpretable, all of them.
+    interpretable: Mutex<Option<i64>>,
 }
 
 impl SessionKey {
@@ -36,7 +44,7 @@ impl SessionKey {
             incarnation,
             version: header.version(),
             has_seed_mark: checks::has_seed_mark(header),
-            noted_types: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -57,8 +65,21 @@ impl SessionKey {
         }
     }
 
+    /// Whether all types of this checksum are known to be interpretable by the store that the key belongs to.
+    pub(super) fn is_interpretable(&self, types_checksum: i64) -> bool {
+        *self.interpretable() == Some(types_checksum)
+    }
+
+    pub(super) fn note_interpretable(&self, types_checksum: i64) {
+        *self.interpretable() = Some(types_checksum);
+    }
+
     fn noted(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.noted_types.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn interpretable(&self) -> MutexGuard<'_, Option<i64>> {
+        self.known.interpretable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,9 +120,17 @@ pub(super) fn check_sizes(events: &[SessionEvent], max_event_bytes: usize, sessi
     Ok(())
 }
 
-/// The rows of a range of keys, with the columns that [`event`] reads, in its order.
-pub(super) const SLICE: &str = "SELECT key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum \
-     FROM events WHERE key >= ?1 AND key < ?2 ORDER BY key";
+/// The columns that [`event`] reads, in its order.
+macro_rules! event_columns {
+    () => {
+        "key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum"
+    };
+}
+pub(super) use event_columns;
+
+/// The rows of a range of keys.
+pub(super) const SLICE: &str =
+    concat!("SELECT ", event_columns!(), " FROM events WHERE key >= ?1 AND key < ?2 ORDER BY key");
 
 /// The place of the checksum among these columns.
 pub(super) const CHECKSUM: usize = 8;

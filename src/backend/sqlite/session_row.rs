@@ -32,21 +32,29 @@ pub(super) struct SessionRow {
     pub(super) fence: i64,
 }
 
-/// The columns that [`SessionRow::read`] reads, in its order, in a query over `sessions` that ends as told.
+/// The columns that [`SessionRow::read`] reads, in its order.
+macro_rules! session_columns {
+    () => {
+        "number, id, incarnation, created_at, header, header_checksum, inherited_count, event_count, size_bytes, \
+         last_time, revision, chain, activity, types_checksum, checksum, written_at, fence"
+    };
+}
+pub(super) use session_columns;
+
+/// These columns, and the identity of the store, in a query over `sessions` that ends as told.
 macro_rules! session_query {
     ($rest:literal) => {
         concat!(
-            "SELECT number, id, incarnation, created_at, header, header_checksum, inherited_count, event_count, ",
-            "size_bytes, last_time, revision, chain, activity, types_checksum, checksum, written_at, fence, ",
-            "(SELECT store_id FROM store) ",
-            "FROM sessions ",
+            "SELECT ",
+            $crate::backend::sqlite::session_row::session_columns!(),
+            ", (SELECT store_id FROM store) FROM sessions ",
             $rest
         )
     };
 }
 pub(super) use session_query;
 
-/// The place of the store's identity among these columns.
+/// The place of the store's identity in such a query.
 pub(super) const STORE_ID: usize = 17;
 
 impl SessionRow {
