@@ -101,12 +101,17 @@ impl Wanted<'_> {
         self.after.as_ref().is_none_or(|after| after.is_before(key, id))
     }
 
-    /// The session, with its writer where one is asked for, when the filter lets it through.
-    pub(crate) fn let_through(&self, mut session: Snapshot) -> Option<Snapshot> {
+    /// Whether the filter lets a session through, which is given its writer where one is asked for.
+    pub(crate) fn lets_through(&self, session: &mut Snapshot) -> bool {
         if let Some(holder) = self.claimed.get(&session.id) {
             session.owner = Some(holder.clone());
         }
-        self.filter.matches(&session).then_some(session)
+        self.filter.matches(session)
+    }
+
+    /// The session, when the filter lets it through.
+    pub(crate) fn let_through(&self, mut session: Snapshot) -> Option<Snapshot> {
+        self.lets_through(&mut session).then_some(session)
     }
 
     /// As many as are wanted at most.

@@ -156,11 +156,13 @@ impl<S: Storage> Runtime<S> {
         let claimed = if asks_for_owner { self.shared.claims.lock().holders() } else { HashMap::new() };
         let wanted = Wanted { filter: &query.filter, order: query.order, after, limit, vocabulary, claimed };
         let mut listed = self.shared.storage.list(&wanted)?;
-        // One of them may have been stored since the claims were looked at.
-        let stored: HashSet<_> = listed.iter().map(|listed| listed.snapshot.id.clone()).collect();
-        let pending = pending.into_iter().filter(|snapshot| !stored.contains(&snapshot.id));
-        let pending = pending.filter_map(|snapshot| wanted.let_through(snapshot));
-        listed.extend(pending.map(|snapshot| Listed { key: query.order.key(&snapshot), snapshot }));
+        if !pending.is_empty() {
+            // One of them may have been stored since the claims were looked at.
+            let stored: HashSet<_> = listed.iter().map(|listed| listed.snapshot.id.clone()).collect();
+            let pending = pending.into_iter().filter(|snapshot| !stored.contains(&snapshot.id));
+            let pending = pending.filter_map(|snapshot| wanted.let_through(snapshot));
+            listed.extend(pending.map(|snapshot| Listed { key: query.order.key(&snapshot), snapshot }));
+        }
         let mut page = query.page_of_keyed(&identity, listed.into_iter().map(|l| (l.key, l.snapshot)))?;
         let claims = self.shared.claims.lock();
         for snapshot in &mut page.items {

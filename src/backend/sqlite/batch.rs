@@ -16,7 +16,7 @@ const INSERT_EVENT: &str = "INSERT INTO events \
 pub(super) fn store<'e>(
     transaction: &Transaction<'_>,
     key: &SessionKey,
-    row: &mut SessionRow,
+    row: &mut SessionRow<'_>,
     events: &'e [SessionEvent],
 ) -> Result<Vec<&'e str>, rusqlite::Error> {
     if events.is_empty() {

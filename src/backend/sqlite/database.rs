@@ -22,7 +22,7 @@ use super::session_row::SessionRow;
 use super::view::View;
 use super::writer::Writer;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Fault, Removal, Result, Revision, SeqRange, Snapshot};
+use crate::seam::{Durability, Fault, Holder, Removal, Result, Revision, SeqRange, Snapshot};
 
 /// From so many events on a part of a log is read in two threads: it takes longer to start the second one than to read a few.
 const LONG: u64 = 1 << 13;
@@ -83,13 +83,13 @@ impl Database {
         vocabulary: Option<&Vocabulary>,
     ) -> Result<Part> {
         let context = self.context().session(id);
-        let is_known = |row: &SessionRow| Ok(vocabulary.is_none_or(|_| key.is_interpretable(row.types_checksum)));
+        let is_known = |row: &SessionRow<'_>| Ok(vocabulary.is_none_or(|_| key.is_interpretable(row.types_checksum)));
         let known = self.read_once(&context, |view| reader::read(view, id, key, range, most, is_known, &context))?;
         if let Some(part) = known {
             return Ok(part);
         }
         self.read(&context, |view| {
-            let check = |row: &SessionRow| {
+            let check = |row: &SessionRow<'_>| {
                 vocabulary.map_or(Ok(()), |known| reader::check_interpretable(view, id, key, row, known, &context))?;
                 Ok(true)
             };
@@ -159,10 +159,9 @@ impl Database {
         }
     }
 
-    /// A snapshot with who writes its session, in whatever process.
-    fn with_owner(&self, told: Numbered, context: &Context<'_>) -> Result<Snapshot> {
-        let owner = self.locks.owner(told.number).map_err(|e| context.io("looking at a lock of", e))?;
-        Ok(Snapshot { owner, ..told.snapshot })
+    /// Who writes the session of a number, in whatever process.
+    fn owner(&self, number: i64, context: &Context<'_>) -> Result<Option<Holder>> {
+        self.locks.owner(number).map_err(|e| context.io("looking at a lock of", e))
     }
 
     /// Has a change made, together with those that others want at the same time.
@@ -278,7 +277,9 @@ impl Storage for Database {
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {
         let context = self.context().session(id);
         let told = self.read_once(&context, |view| reader::stat(view, id, vocabulary, &context))?;
-        told.map(|told| self.with_owner(told, &context)).transpose()
+        let Some(Numbered { number, mut snapshot }) = told else { return Ok(None) };
+        snapshot.owner = self.owner(number, &context)?;
+        Ok(Some(snapshot))
     }
 
     fn identity(&self) -> Result<String> {
@@ -293,23 +294,31 @@ impl Storage for Database {
     fn list(&self, wanted: &Wanted<'_>) -> Result<Vec<Listed>> {
         let context = self.context();
         let locked = || self.locks.numbers().map_err(|e| context.io("looking at the locks of", e));
-        let with_owner = |told: Numbered, locked: &HashSet<i64>| {
-            if locked.contains(&told.number) { self.with_owner(told, &context) } else { Ok(told.snapshot) }
+        let look_for_owner = |told: &mut Numbered, locked: &HashSet<i64>| -> Result<()> {
+            if locked.contains(&told.number) {
+                told.snapshot.owner = self.owner(told.number, &context)?;
+            }
+            Ok(())
         };
+        let listed = |(key, told): (u64, Numbered)| Listed { key, snapshot: told.snapshot };
         if let Some(is_owned) = wanted.filter.is_owned() {
             let locked = locked()?;
-            let listed = self.read(&context, |view| {
-                let let_through = |told| Ok(wanted.let_through(with_owner(told, &locked)?));
+            let found = self.read(&context, |view| {
+                let let_through = |told: &mut Numbered| {
+                    look_for_owner(told, &locked)?;
+                    Ok(wanted.lets_through(&mut told.snapshot))
+                };
                 listing::list(view, wanted, is_owned.then_some(&locked), &context, let_through)
             })?;
-            return Ok(listed.into_iter().map(|(key, snapshot)| Listed { key, snapshot }).collect());
+            return Ok(found.into_iter().map(listed).collect());
         }
-        let listed = self.read(&context, |view| {
-            let let_through = |told: Numbered| Ok(wanted.filter.matches(&told.snapshot).then_some(told));
+        let mut found = self.read(&context, |view| {
+            let let_through = |told: &mut Numbered| Ok(wanted.filter.matches(&told.snapshot));
             listing::list(view, wanted, None, &context, let_through)
         })?;
         let locked = locked()?;
-        listed.into_iter().map(|(key, told)| Ok(Listed { key, snapshot: with_owner(told, &locked)? })).collect()
+        found.iter_mut().try_for_each(|(_, told)| look_for_owner(told, &locked))?;
+        Ok(found.into_iter().map(listed).collect())
     }
 
     fn remove(&self, id: &SessionId, only: Option<&Revision>) -> Result<Removal> {

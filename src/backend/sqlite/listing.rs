@@ -223,18 +223,18 @@ fn is_few(view: &Connection, part: &Part) -> rusqlite::Result<bool> {
     Ok(count <= FEW)
 }
 
-/// The sessions that are wanted, in the order of the list, as far as `let_through` gives them.
-pub(super) fn list<T>(
+/// The sessions that are wanted, in the order of the list and with their keys in it, as far as they are let through.
+pub(super) fn list(
     view: &Connection,
     wanted: &Wanted<'_>,
     owned: Option<&HashSet<i64>>,
     context: &Context<'_>,
-    let_through: impl Fn(Numbered) -> Result<Option<T>>,
-) -> Result<Vec<(u64, T)>> {
+    let_through: impl Fn(&mut Numbered) -> Result<bool>,
+) -> Result<Vec<(u64, Numbered)>> {
     let failed = |e| context.sqlite(e);
     let parts = parts(view, wanted, owned).map_err(failed)?;
     let mut seen = HashSet::new();
-    let mut listed = Vec::new();
+    let mut listed = Vec::with_capacity(wanted.most().min(FEW));
     for part in &parts {
         let mut count = 0;
         for (sql, arguments) in part.statements(wanted) {
@@ -249,25 +249,24 @@ pub(super) fn list<T>(
                 };
                 // The index holds numbers only; a row that has become something else is told with the last ones.
                 let key = place.unwrap_or(0);
-                let told = snapshot(found, wanted.vocabulary, context)?;
-                let (number, id) = (told.number, told.snapshot.id.clone());
+                let mut told = snapshot(found, wanted.vocabulary, context)?;
                 // Such a row must not be listed on every page again.
-                if !wanted.is_behind(key, &id) {
-                    continue;
-                }
-                if let Some(told) = let_through(told)? {
+                if wanted.is_behind(key, &told.snapshot.id) && let_through(&mut told)? {
                     count += 1;
                     // It may stand in several parts.
-                    if parts.len() == 1 || seen.insert(number) {
-                        listed.push((key, id, told));
+                    if parts.len() == 1 || seen.insert(told.number) {
+                        listed.push((key, told));
                     }
                 }
             }
         }
     }
-    listed.sort_by(|a, b| (Reverse(a.0), &a.1).cmp(&(Reverse(b.0), &b.1)));
+    let place = |listed: &(u64, Numbered)| (Reverse(listed.0), listed.1.snapshot.id.clone());
+    if !listed.is_sorted_by_key(place) {
+        listed.sort_by_cached_key(place);
+    }
     listed.truncate(wanted.most());
-    Ok(listed.into_iter().map(|(key, _, told)| (key, told)).collect())
+    Ok(listed)
 }
 
 #[cfg(test)]

@@ -1,21 +1,24 @@
 //! [`SessionRow`]: what the `sessions` table tells of a session.
 
+use std::borrow::Cow;
+
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Transaction, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::row::line_checksum;
+use crate::log::text::utf8;
 use crate::log::{SessionHeader, SessionId};
 use crate::seam::now;
 
 /// A row of `sessions` that matches its checksum.
-pub(super) struct SessionRow {
+pub(super) struct SessionRow<'r> {
     pub(super) number: i64,
-    pub(super) id: String,
+    pub(super) id: Cow<'r, str>,
     pub(super) incarnation: i64,
     pub(super) created_at: u64,
     /// The header's line.
-    pub(super) header: String,
+    pub(super) header: Cow<'r, str>,
     header_checksum: i64,
     pub(super) inherited: u64,
     pub(super) events: u64,
@@ -57,18 +60,18 @@ pub(super) use session_query;
 /// The place of the store's identity in such a query.
 pub(super) const STORE_ID: usize = 17;
 
-impl SessionRow {
+impl<'r> SessionRow<'r> {
     /// A new session without events.
     pub(super) fn new(header: &SessionHeader, incarnation: i64, inherited: u64, activity: u64) -> Self {
         let line = header.to_line();
         let header_checksum = line_checksum(&line, incarnation);
         Self {
             number: 0,
-            id: header.id().to_string(),
+            id: header.id().to_string().into(),
             incarnation,
             created_at: header.created_at(),
             size_bytes: line.len() as u64 + 1,
-            header: line,
+            header: line.into(),
             header_checksum,
             inherited,
             events: 0,
@@ -84,7 +87,7 @@ impl SessionRow {
     }
 
     /// Reads a row of a [`session_query`]. What is wrong with it, where it is not what was stored.
-    pub(super) fn read(row: &Row<'_>) -> Result<Self, String> {
+    pub(super) fn read(row: &'r Row<'_>) -> Result<Self, String> {
         match Self::read_unsealed(row)? {
             (found, true) => Ok(found),
             (_, false) => Err("what is counted of it does not match its checksum".to_owned()),
@@ -92,7 +95,7 @@ impl SessionRow {
     }
 
     /// Reads a row that need not match its checksum; whether it does.
-    pub(super) fn read_unsealed(row: &Row<'_>) -> Result<(Self, bool), String> {
+    pub(super) fn read_unsealed(row: &'r Row<'_>) -> Result<(Self, bool), String> {
         let found = Self {
             number: integer(row, 0)?,
             id: text(row, 1)?,
@@ -114,6 +117,11 @@ impl SessionRow {
         };
         let is_sealed = found.checksum() == integer(row, 14)?;
         Ok((found, is_sealed))
+    }
+
+    /// The same, of no row of a statement.
+    pub(super) fn into_owned(self) -> SessionRow<'static> {
+        SessionRow { id: self.id.into_owned().into(), header: self.header.into_owned().into(), ..self }
     }
 
     /// The id of a row that may be damaged, as well as it can be told.
@@ -252,7 +260,11 @@ pub(super) fn type_checksum(event_type: &str, first_seq: u64, incarnation: i64) 
 }
 
 fn integer(row: &Row<'_>, index: usize) -> Result<i64, String> {
-    match row.get_ref(index) {
+    of_integer(row.get_ref(index))
+}
+
+fn of_integer(found: rusqlite::Result<ValueRef<'_>>) -> Result<i64, String> {
+    match found {
         Ok(ValueRef::Integer(n)) => Ok(n),
         Ok(other) => Err(format!("a number of its row has become {}", other.data_type())),
         Err(e) => Err(format!("its row cannot be read: {e}")),
@@ -262,7 +274,7 @@ fn integer(row: &Row<'_>, index: usize) -> Result<i64, String> {
 fn optional_integer(row: &Row<'_>, index: usize) -> Result<Option<i64>, String> {
     match row.get_ref(index) {
         Ok(ValueRef::Null) => Ok(None),
-        _ => integer(row, index).map(Some),
+        found => of_integer(found).map(Some),
     }
 }
 
@@ -271,10 +283,10 @@ fn natural(row: &Row<'_>, index: usize) -> Result<u64, String> {
     u64::try_from(n).map_err(|_| format!("a count of its row has become {n}"))
 }
 
-fn text(row: &Row<'_>, index: usize) -> Result<String, String> {
+fn text<'r>(row: &'r Row<'_>, index: usize) -> Result<Cow<'r, str>, String> {
     match row.get_ref(index) {
         Ok(ValueRef::Text(bytes)) => {
-            String::from_utf8(bytes.to_vec()).map_err(|e| format!("invalid UTF-8 in its row: {e}"))
+            utf8(bytes).map(Cow::Borrowed).map_err(|e| format!("invalid UTF-8 in its row: {e}"))
         }
         Ok(other) => Err(format!("a text of its row has become {}", other.data_type())),
         Err(e) => Err(format!("its row cannot be read: {e}")),

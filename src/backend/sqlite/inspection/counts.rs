@@ -39,7 +39,7 @@ enum Step {
 
 /// What a store tells of a session, in one view.
 struct Recorded {
-    row: SessionRow,
+    row: SessionRow<'static>,
     id: SessionId,
     key: SessionKey,
     /// Whether the row matches its checksum. One that does not is never written.
@@ -131,7 +131,7 @@ fn next(view: &Connection, behind: i64) -> rusqlite::Result<Step> {
     let same_activity =
         view.prepare_cached(SAME_ACTIVITY)?.query_row([row.activity() as i64, number], |row| row.get(0)).optional()?;
     let types = noted_types(view, number)?;
-    Ok(Step::Session(Box::new(Recorded { row, id, key, is_sealed, types, behind, same_activity })))
+    Ok(Step::Session(Box::new(Recorded { row: row.into_owned(), id, key, is_sealed, types, behind, same_activity })))
 }
 
 fn noted_types(view: &Connection, number: i64) -> rusqlite::Result<Option<BTreeMap<String, u64>>> {
@@ -146,7 +146,7 @@ fn noted_types(view: &Connection, number: i64) -> rusqlite::Result<Option<BTreeM
 }
 
 impl Counted {
-    fn new(row: &SessionRow) -> Self {
+    fn new(row: &SessionRow<'_>) -> Self {
         Self {
             events: 0,
             size_bytes: row.header.len() as u64 + 1,
