@@ -18,6 +18,7 @@ mod log_file;
 mod log_lock;
 mod memo;
 mod owner;
+mod parsing;
 mod removal;
 mod root_lock;
 mod rows;

@@ -2,12 +2,15 @@
 
 use std::io;
 use std::ops::Range;
+use std::thread;
 
+use super::super::runtime::cores;
 use super::disk::DiskFile;
 use super::failure::Damage;
 use super::frames::{Frame, Step, Unpacked, Unpacker, has_gap, is_half_written, next_whole, step};
 use super::layout::{Encoding, Generation};
 use super::lines::{Lines, PIECE, find_line_feed};
+use super::parsing::{Parsed, Parsing};
 use super::rows::{self, Row};
 use super::stored_log::{Log, Place};
 use super::wholeness::was_whole;
@@ -16,6 +19,9 @@ use crate::log::{Seq, SessionHeader, SessionId};
 
 /// A finished turn proves that what stands before it was stored whole.
 const TURN_END: &str = "turn/end";
+
+/// A smaller file is read in less time than a second thread takes to be of use, in bytes.
+const LARGE: u64 = 4 << 20;
 
 /// Reads the header line of session `id`, whose file is of `generation`.
 pub(super) fn parse_header(line: &[u8], id: &SessionId, generation: Generation) -> Result<SessionHeader, Damage> {
@@ -41,23 +47,41 @@ pub(super) fn scan(
     generation: Generation,
     keep: usize,
 ) -> io::Result<Result<Log, Damage>> {
-    // A log that is known to be larger is not collected first and given up then.
-    let keep = if size > keep as u64 { 0 } else { keep };
-    let mut file = Window::new(file, size, PIECE);
-    match generation.encoding {
-        Encoding::Raw => scan_raw(&mut file, id, generation, keep),
-        Encoding::Zstd => scan_zstd(&mut file, id, generation, keep),
-    }
+    scan_in(cores::are_several() && size >= LARGE, file, size, id, generation, keep)
 }
 
-fn scan_raw(
-    file: &mut Window<'_>,
+/// The same in two threads or in one.
+pub(super) fn scan_in(
+    is_in_two: bool,
+    file: &dyn DiskFile,
+    size: u64,
     id: &SessionId,
     generation: Generation,
     keep: usize,
 ) -> io::Result<Result<Log, Damage>> {
+    // A log that is known to be larger is not collected first and given up then.
+    let keep = if size > keep as u64 { 0 } else { keep };
+    let mut file = Window::new(file, size, PIECE);
+    thread::scope(|scope| {
+        let new = |log: Log| {
+            let parsing = Parsing::new(log.header.version(), is_in_two.then_some(scope));
+            Pass { scan: Scan::new(log, keep), parsing }
+        };
+        match generation.encoding {
+            Encoding::Raw => scan_raw(&mut file, id, generation, new),
+            Encoding::Zstd => scan_zstd(&mut file, id, generation, new),
+        }
+    })
+}
+
+fn scan_raw<'s, 'e: 's>(
+    file: &mut Window<'_>,
+    id: &SessionId,
+    generation: Generation,
+    new: impl Fn(Log) -> Pass<'s, 'e>,
+) -> io::Result<Result<Log, Damage>> {
     let mut lines = Lines::default();
-    let mut scan: Option<Result<Scan, Damage>> = None;
+    let mut pass: Option<Result<Pass<'s, 'e>, Damage>> = None;
     let mut at = 0;
     let mut row_at = 0;
     loop {
@@ -69,12 +93,12 @@ fn scan_raw(
         let wants_more = lines.feed(piece, &mut |line| {
             let start = row_at;
             row_at += line.len() as u64 + 1;
-            match &mut scan {
+            match &mut pass {
                 None => {
                     let header = parse_header(line, id, generation);
-                    scan = Some(header.map(|header| Scan::new(Log::new(header, Encoding::Raw, row_at), keep)));
+                    pass = Some(header.map(|header| new(Log::new(header, Encoding::Raw, row_at))));
                 }
-                Some(Ok(scan)) => scan.row(line, start, row_at),
+                Some(Ok(pass)) => pass.row(line, start, row_at),
                 Some(Err(_)) => return false,
             }
             true
@@ -83,33 +107,34 @@ fn scan_raw(
             break;
         }
     }
-    Ok(match scan {
-        Some(scan) => scan.map(|scan| scan.finish_raw(at)),
+    Ok(match pass {
+        Some(pass) => pass.map(|pass| pass.finish().finish_raw(at)),
         None if at == 0 => Err(Damage::header("its file is empty")),
         None => Err(Damage::header("its file ends inside the header line")),
     })
 }
 
-fn scan_zstd(
+fn scan_zstd<'s, 'e: 's>(
     file: &mut Window<'_>,
     id: &SessionId,
     generation: Generation,
-    keep: usize,
+    new: impl Fn(Log) -> Pass<'s, 'e>,
 ) -> io::Result<Result<Log, Damage>> {
     let mut unpacker = Unpacker::new()?;
     let (header, mut at) = match read_header_frame(file, &mut unpacker)? {
         Ok((line, end)) => (parse_header(&line, id, generation), end),
         Err(damage) => return Ok(Err(damage)),
     };
-    let mut scan = match header {
-        Ok(header) => Scan::new(Log::new(header, Encoding::Zstd, at), keep),
+    let mut pass = match header {
+        Ok(header) => new(Log::new(header, Encoding::Zstd, at)),
         Err(damage) => return Ok(Err(damage)),
     };
     loop {
         let frame = match step(file, at)? {
-            Step::End => return Ok(Ok(scan.finish(at))),
+            Step::End => return Ok(Ok(pass.finish().finish(at))),
             Step::Frame(frame) => frame,
             unreadable => {
+                pass.take_rest();
                 // A frame behind it proves that it was whole once, whatever its length says now, or else was never
                 // written where later ones were.
                 let next = next_whole(file, at, &mut unpacker)?;
@@ -117,33 +142,34 @@ fn scan_zstd(
                 let is_gap = has_gap(file, at, behind)?;
                 match (unreadable, &next) {
                     (Step::Torn, None) if was_whole(file, at, &mut unpacker)? => {
-                        scan.refuse(
+                        pass.scan.refuse(
                             at,
                             "a length in the header of the frame is not what was written".to_owned(),
                             false,
                         );
                     }
-                    (Step::Torn, None) => return Ok(Ok(scan.finish(file.size()))),
-                    (Step::Bad { reason, offset }, _) => scan.refuse(offset, reason.to_owned(), is_gap),
+                    (Step::Torn, None) => return Ok(Ok(pass.finish().finish(file.size()))),
+                    (Step::Bad { reason, offset }, _) => pass.scan.refuse(offset, reason.to_owned(), is_gap),
                     (_, _) => {
                         let reason = "the frame has no end, and another one stands behind it";
-                        scan.refuse(at, reason.to_owned(), is_gap);
+                        pass.scan.refuse(at, reason.to_owned(), is_gap);
                     }
                 }
                 match next {
                     Some(frame) => frame,
-                    None => return Ok(Ok(scan.finish(file.size()))),
+                    None => return Ok(Ok(pass.finish().finish(file.size()))),
                 }
             }
         };
         at = frame.range.end;
-        if let Some(broken) = scan.frame(file, &mut unpacker, &frame)? {
+        if let Some(broken) = pass.frame(file, &mut unpacker, &frame)? {
+            pass.take_rest();
             let start = frame.range.start;
             // What its zeros say of its length means nothing.
             let next = next_whole(file, start, &mut unpacker)?;
             at = next.map_or(file.size(), |next| next.range.start);
             let is_gap = is_half_written(file, &frame, at, &mut unpacker)?;
-            scan.refuse(start, format!("the frame does not unpack: {broken}"), is_gap);
+            pass.scan.refuse(start, format!("the frame does not unpack: {broken}"), is_gap);
         }
     }
 }
@@ -178,7 +204,68 @@ pub(super) fn read_header_frame(
     })
 }
 
-/// A pass over a log.
+/// A pass over a file.
+struct Pass<'s, 'e> {
+    scan: Scan,
+    parsing: Parsing<'s, 'e>,
+}
+
+impl Pass<'_, '_> {
+    /// Takes the row that stands from `start` to `end`, in its turn.
+    fn row(&mut self, row: &[u8], start: u64, end: u64) {
+        self.parsing.add(row, start, end, &mut |parsed| self.scan.row(parsed));
+    }
+
+    fn take_rest(&mut self) {
+        self.parsing.finish(&mut |parsed| self.scan.row(parsed));
+    }
+
+    /// Takes the rows of a frame, all or, where the frame is broken, none; gives the reason then.
+    fn frame(&mut self, file: &mut Window<'_>, unpacker: &mut Unpacker, frame: &Frame) -> io::Result<Option<String>> {
+        let Range { start, end } = frame.range;
+        let mut lines = Lines::default();
+        if self.parsing.is_in_two() {
+            let before = self.parsing.collected();
+            let collected = unpacker.unpack(file, frame, &mut |piece| {
+                lines.feed(piece, &mut |row| self.parsing.collect(row, start, end))
+            })?;
+            match collected {
+                Unpacked::Whole if lines.is_complete() => {
+                    self.parsing.hand_over_enough(&mut |parsed| self.scan.row(parsed));
+                    return Ok(None);
+                }
+                _ => self.parsing.forget_behind(before),
+            }
+            self.take_rest();
+            lines = Lines::default();
+        }
+        // They are taken as they are unpacked, so that no frame is held whole nor unpacked twice, and given back where its
+        // checksum, which stands at its end, refutes them.
+        let before = self.scan.place();
+        let unpacked = unpacker.unpack(file, frame, &mut |piece| {
+            lines.feed(piece, &mut |row| {
+                self.scan.row(&Parsed { row: rows::parse(row, self.scan.log.header.version()), start, end });
+                true
+            })
+        })?;
+        if let Unpacked::Broken(reason) = unpacked {
+            self.scan.go_back(before);
+            return Ok(Some(reason));
+        }
+        if !lines.is_complete() {
+            self.scan.line += 1;
+            self.scan.set_issue(start, || "the frame ends inside it".to_owned());
+        }
+        Ok(None)
+    }
+
+    fn finish(mut self) -> Scan {
+        self.take_rest();
+        self.scan
+    }
+}
+
+/// What a pass has found.
 struct Scan {
     log: Log,
     keep: usize,
@@ -206,11 +293,10 @@ impl Scan {
         Self { log, keep, line: 1, issue: None, is_gap: false, turn_ends_behind: false, behind: Vec::new() }
     }
 
-    /// Takes the row that stands from `start` to `end`.
-    fn row(&mut self, row: &[u8], start: u64, end: u64) {
+    fn row(&mut self, &Parsed { ref row, start, end }: &Parsed) {
         self.line += 1;
-        match rows::parse(row, self.log.header.version()) {
-            Ok(row) if self.issue.is_none() && self.continues(&row) => {
+        match row {
+            Ok(row) if self.issue.is_none() && self.continues(row) => {
                 self.log.mark(start);
                 row.events().iter().for_each(|event| self.log.add(event, self.keep));
                 self.log.end = end;
@@ -218,7 +304,7 @@ impl Scan {
             Ok(row) => {
                 let found = row.events().first().map_or(0, |event| event.seq().get());
                 self.set_issue(start, || format!("seq {found} stands there"));
-                self.look_behind(&row);
+                self.look_behind(row);
             }
             Err(e) => self.set_issue(start, || e.to_string()),
         }
@@ -263,30 +349,6 @@ impl Scan {
         }
         self.turn_ends_behind = before.turn_ends_behind;
         self.behind.truncate(before.behind);
-    }
-
-    /// Takes the rows of a frame, all or, where the frame is broken, none; gives the reason then. They are taken as they
-    /// are unpacked, so that no frame is held whole nor unpacked twice, and given back where its checksum, which stands
-    /// at its end, refutes them.
-    fn frame(&mut self, file: &mut Window<'_>, unpacker: &mut Unpacker, frame: &Frame) -> io::Result<Option<String>> {
-        let before = self.place();
-        let mut lines = Lines::default();
-        let Range { start, end } = frame.range;
-        let unpacked = unpacker.unpack(file, frame, &mut |piece| {
-            lines.feed(piece, &mut |row| {
-                self.row(row, start, end);
-                true
-            })
-        })?;
-        if let Unpacked::Broken(reason) = unpacked {
-            self.go_back(before);
-            return Ok(Some(reason));
-        }
-        if !lines.is_complete() {
-            self.line += 1;
-            self.set_issue(start, || "the frame ends inside it".to_owned());
-        }
-        Ok(None)
     }
 
     /// Takes a frame that is none, or that is broken, or was never written whole.

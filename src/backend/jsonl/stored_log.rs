@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::runtime::cores;
 use super::cursor::{Cursor, Cursors};
 use super::disk::DiskFile;
 use super::failure::Damage;
@@ -192,12 +193,50 @@ impl Log {
             Some(cursor) => cursor,
             None => Cursor::new(mark.seq, mark.offset, self.encoding),
         };
-        let read = self.read(&mut cursor, file, &range)?;
+        let middle = self.middle(&range).filter(|_| cores::are_several());
+        let read = match middle {
+            Some(middle) => self.read_in_halves(&mut cursor, file, &range, middle)?,
+            None => self.read(&mut cursor, file, &range)?,
+        };
         // One that met anything unexpected is not gone on with.
         if read.is_ok() {
             cursors.put(&self.origin, cursor);
         }
         Ok(read)
+    }
+
+    /// The mark that parts a long range.
+    fn middle(&self, range: &Range<u64>) -> Option<Mark> {
+        if range.end - range.start < cores::LONG {
+            return None;
+        }
+        let behind = self.marks.partition_point(|mark| mark.seq <= range.start.midpoint(range.end));
+        let middle = *self.marks.get(behind.checked_sub(1)?)?;
+        (middle.seq > range.start).then_some(middle)
+    }
+
+    /// Reads a range from a cursor and from a mark in it at once; the cursor is then where the range ends.
+    fn read_in_halves(
+        &self,
+        cursor: &mut Cursor,
+        file: &dyn DiskFile,
+        range: &Range<u64>,
+        middle: Mark,
+    ) -> io::Result<Result<Vec<SessionEvent>, Damage>> {
+        let back = || {
+            let mut cursor = Cursor::new(middle.seq, middle.offset, self.encoding);
+            (self.read(&mut cursor, file, &(middle.seq..range.end)), cursor)
+        };
+        let (front, (back, behind)) = cores::both(|| self.read(cursor, file, &(range.start..middle.seq)), back);
+        let mut events = match front? {
+            Ok(events) => events,
+            damaged => return Ok(damaged),
+        };
+        *cursor = behind;
+        Ok(back?.map(|back| {
+            events.extend(back);
+            events
+        }))
     }
 
     fn read(

@@ -9,6 +9,7 @@ mod paging;
 mod permissions;
 mod power_loss;
 mod removals;
+mod scans;
 #[cfg(unix)]
 mod shadow;
 mod syncs;

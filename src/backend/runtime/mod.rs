@@ -3,6 +3,8 @@
 
 mod claims;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]
+pub(crate) mod cores;
+#[cfg(any(feature = "sqlite", feature = "jsonl"))]
 mod file_lock;
 mod handle;
 #[cfg(any(feature = "sqlite", feature = "jsonl"))]

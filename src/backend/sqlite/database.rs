@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::runtime::{Listed, Slice, Storage, Stored, Wanted};
+use super::super::runtime::{Listed, Slice, Storage, Stored, Wanted, cores};
 use super::change::{Change, Done};
 use super::commits::Commits;
 use super::connections::{Connections, Reading};
@@ -23,9 +23,6 @@ use super::view::View;
 use super::writer::Writer;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Durability, Fault, Holder, Removal, Result, Revision, SeqRange, Snapshot};
-
-/// From so many events on a part of a log is read in two threads: it takes longer to start the second one than to read a few.
-const LONG: u64 = 1 << 13;
 
 /// One database: many readers, one writer.
 pub(super) struct Database {
@@ -114,18 +111,7 @@ impl Database {
             }
         };
         let (start, middle, end) = (wanted.start, wanted.start.midpoint(wanted.end), wanted.end);
-        let (front, back) = std::thread::scope(|scope| {
-            let reads = std::thread::Builder::new().spawn_scoped(scope, || half(middle..end));
-            let front = half(start..middle);
-            let back = match reads {
-                Ok(reads) => reads.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                Err(e) => {
-                    log::debug!("reading in one thread, for there is no other: {e}");
-                    half(middle..end)
-                }
-            };
-            (front, back)
-        });
+        let (front, back) = cores::both(|| half(start..middle), || half(middle..end));
         let (mut slice, back) = (front?, back?);
         slice.events.extend(back.events);
         let next = start + slice.events.len() as u64;
@@ -137,9 +123,7 @@ impl Database {
     }
 
     fn may_read_twice_at_once(&self) -> bool {
-        static CORES: OnceLock<usize> = OnceLock::new();
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        matches!(self.connections.reading, Reading::Pool(_)) && *CORES.get_or_init(cores) > 1
+        matches!(self.connections.reading, Reading::Pool(_)) && cores::are_several()
     }
 
     pub(super) fn is_in_memory(&self) -> bool {
@@ -267,7 +251,7 @@ impl Storage for Database {
         range: SeqRange,
         vocabulary: Option<&Vocabulary>,
     ) -> Result<Slice> {
-        let at_once = if self.may_read_twice_at_once() { LONG } else { u64::MAX };
+        let at_once = if self.may_read_twice_at_once() { cores::LONG } else { u64::MAX };
         match self.read_part(id, key, range, at_once, vocabulary)? {
             Part::Read(slice) => Ok(slice),
             Part::Long(wanted) => self.read_in_halves(id, key, wanted, vocabulary),

@@ -13,7 +13,7 @@ const PAGE: u64 = 100;
 const EVENTS: u64 = 8000;
 
 /// Events whose data does not compress well, so that a frame of them is much larger than what is read of it at once.
-fn large_events(range: std::ops::Range<u64>) -> Vec<SessionEvent> {
+pub(super) fn large_events(range: std::ops::Range<u64>) -> Vec<SessionEvent> {
     let event = |seq: u64| {
         let mut state = seq + 1;
         let mut digits = || {
