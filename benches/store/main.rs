@@ -1,11 +1,14 @@
 //! What each call of a store costs, for SQLite and for plain files: `cargo bench --bench store`, or with a part of the name
-//! of some of them behind `--`. How that compares to what the same costs without a store is `cargo bench --bench goals`.
+//! of some of them behind `--`; with `--features search` the search index too. How that compares to what the same costs
+//! without a store is `cargo bench --bench goals`.
 
 mod append;
 mod read;
 #[allow(dead_code, reason = "the other bench uses all of it")]
 #[path = "../goals/sample.rs"]
 mod sample;
+#[cfg(feature = "search")]
+mod search;
 mod sessions;
 mod stores;
 
@@ -25,5 +28,7 @@ fn main() {
     append::groups(&mut criterion);
     read::groups(&mut criterion);
     sessions::groups(&mut criterion);
+    #[cfg(feature = "search")]
+    search::groups(&mut criterion);
     criterion.final_summary();
 }
