@@ -75,6 +75,15 @@ impl Cursor {
         Rows { file, row_end: self.passed, cursor: self }
     }
 
+    /// Whether it stands at an offset in the file where a row or a frame starts.
+    pub(super) fn is_at(&self, offset: u64) -> bool {
+        let unread = (self.text.len() - self.passed) as u64;
+        match self.encoding {
+            Encoding::Raw => self.at - unread == offset,
+            Encoding::Zstd => !self.is_in_frame && unread == 0 && self.at == offset,
+        }
+    }
+
     /// What it takes in memory, about, in bytes.
     fn bytes_held(&self) -> usize {
         let window = usize::try_from(self.window).unwrap_or(usize::MAX);

@@ -57,8 +57,8 @@ pub(super) struct Place {
 
 /// Where in the file the row of an event stands, or the frame that starts with it.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
-    seq: u64,
+pub(super) struct Mark {
+    pub(super) seq: u64,
     offset: u64,
 }
 
@@ -206,7 +206,7 @@ impl Log {
     }
 
     /// The mark that parts a long range.
-    fn middle(&self, range: &Range<u64>) -> Option<Mark> {
+    pub(super) fn middle(&self, range: &Range<u64>) -> Option<Mark> {
         if range.end - range.start < cores::LONG {
             return None;
         }
@@ -229,6 +229,8 @@ impl Log {
         };
         let (front, (back, behind)) = cores::both(|| self.read(cursor, file, &(range.start..middle.seq)), back);
         let mut events = match front? {
+            // Between the halves stands nothing else.
+            Ok(_) if !cursor.is_at(middle.offset) => return Ok(Err(changed(middle.seq))),
             Ok(events) => events,
             damaged => return Ok(damaged),
         };
