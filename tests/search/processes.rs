@@ -64,7 +64,7 @@ fn an_index_that_is_removed_with_its_lock_while_it_is_used_tells_nothing_wrong_a
     let (folder, store) = filled();
     let path = folder.path().join("s.index");
     let peers = [Peer::start("update", folder.path()), Peer::start("update", folder.path())];
-    for round in 0..rounds(6, 300) {
+    for round in 0..rounds(6, 60) {
         for name in ["s.index", "s.index-wal", "s.index-shm", "s.index-lock"].iter().take(2 + round % 3) {
             drop(std::fs::remove_file(folder.path().join(name)));
         }
