@@ -115,8 +115,8 @@ pub use crate::log::{
 };
 pub use crate::paging::Listed;
 pub use crate::seam::{
-    Access, CreateOptions, Cursor, Durability, Error, ErrorKind, Fault, FaultKind, FormatProblem, Holder, ListFilter,
-    ListOrder, ListQuery, OpenOptions, Page, Position, Removal, Result, Revision, SeqRange, SessionHandle,
+    Access, CreateOptions, Cursor, Durability, Error, ErrorKind, EventSource, Fault, FaultKind, FormatProblem, Holder,
+    ListFilter, ListOrder, ListQuery, OpenOptions, Page, Position, Removal, Result, Revision, SeqRange, SessionHandle,
     SessionPersistence, SessionState, Snapshot, Source, StateKind, TornTail, WriteFailure, checks,
 };
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::runtime::{Listed, Runtime, Slice, Storage, Stored, Wanted, store_over_runtime};
+use super::runtime::{Batch, Listed, Runtime, Slice, Storage, Stored, Wanted, store_over_runtime};
 use crate::log::{LogDigest, SessionEvent, SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Error, ListOrder, Removal, Result, Revision, SeqRange, Snapshot, checks};
 
@@ -144,12 +144,13 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn materialize(&self, header: &SessionHeader, inherited: u64, events: &[SessionEvent]) -> Result<(u64, ())> {
+    fn materialize(&self, header: &SessionHeader, inherited: u64, events: Batch<'_>) -> Result<(u64, ())> {
+        let events = events.into_held()?;
         let mut sessions = self.lock();
         if sessions.by_id.contains_key(header.id()) {
             return Err(Error::AlreadyExists { session: header.id().clone() });
         }
-        checks::check_contiguous(header.id(), 0, events)?;
+        checks::check_contiguous(header.id(), 0, &events)?;
         sessions.writes += 1;
         let write = sessions.writes;
         let mut log = Log {
@@ -161,18 +162,19 @@ impl Storage for Memory {
             digest: LogDigest::new(header, write),
             last_write: write,
         };
-        log.store(events, write);
+        log.store(&events, write);
         sessions.by_id.insert(header.id().clone(), log);
         Ok((write, ()))
     }
 
-    fn append(&self, id: &SessionId, key: &u64, (): &mut (), events: &[SessionEvent]) -> Result<()> {
+    fn append(&self, id: &SessionId, key: &u64, (): &mut (), events: Batch<'_>) -> Result<()> {
+        let events = events.into_held()?;
         let mut sessions = self.lock();
-        checks::check_contiguous(id, sessions.log(id, *key)?.events.len() as u64, events)?;
+        checks::check_contiguous(id, sessions.log(id, *key)?.events.len() as u64, &events)?;
         sessions.writes += 1;
         let write = sessions.writes;
         if let Some(log) = sessions.by_id.get_mut(id) {
-            log.store(events, write);
+            log.store(&events, write);
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! [`CASES`]: the one list of all cases.
 
 use super::{
-    Fixture, append, close, create, event, flush, header, instance, lifecycle, list, list_filter, live, open, read,
-    refusal,
+    Fixture, append, append_from, close, create, event, flush, header, instance, lifecycle, list, list_filter, live,
+    open, read, refusal,
 };
 use super::{remove, revision, stat, tail, thread};
 
@@ -111,6 +111,16 @@ macro_rules! __contract_cases {
                 a_reopened_store_continues_at_the_stored_next_seq,
                 what_was_acknowledged_is_there_after_reopening,
                 a_batch_goes_to_the_session_of_its_handle_alone,
+            }
+            append_from {
+                a_batch_that_is_given_makes_a_log,
+                a_batch_that_is_given_continues_a_log,
+                of_a_given_seed_the_last_mark_counts,
+                a_given_batch_without_events_does_nothing,
+                a_batch_whose_source_fails_is_refused_whole_with_that_failure,
+                a_large_batch_whose_source_fails_late_is_refused_whole,
+                a_given_batch_with_a_gap_is_refused_whole,
+                nothing_is_taken_from_a_batch_that_may_not_be_stored,
             }
             event {
                 plain_events_come_back,

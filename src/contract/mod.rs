@@ -52,6 +52,8 @@ mod watched;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod append;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
+pub mod append_from;
+#[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod close;
 #[expect(missing_docs, reason = "the name of each case is the promise that it checks")]
 pub mod create;

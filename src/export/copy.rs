@@ -13,7 +13,8 @@ use crate::seam::{Error, ListOrder, OpenOptions, Result, SessionHandle, SessionP
 ///
 /// `sessions` are copied in their order; without any, all that the source lists are, the least recently active first, so
 /// that the list of the target has their order. A session that fails does not keep the others back: `report` is told of
-/// each as it is done. `from` stands for the source in errors. One log at a time is held in memory.
+/// each as it is done. `from` stands for the source in errors. A log above a few
+/// megabytes is set aside in the folder of temporary files until it is read.
 ///
 /// ```
 /// use session_persistence::export::{self, ImportOptions};

@@ -1,10 +1,11 @@
 //! The rules by which a log comes into a store, wherever it comes from.
 
+use super::spool::{Spool, Spooled};
 use super::{Conflict, ImportError, ImportOptions, Imported};
 use crate::log::{InvalidRecord, SessionEvent, SessionHeader, SessionId};
 use crate::paging::LogPages;
 use crate::seam::{
-    CreateOptions, Error, OpenOptions, Result, SessionHandle, SessionPersistence, SessionState, Snapshot, checks,
+    CreateOptions, Error, OpenOptions, Result, SessionHandle, SessionPersistence, SessionState, Snapshot,
 };
 
 /// The events of a log that comes into a store, in their order and dense from seq 0.
@@ -58,17 +59,20 @@ fn create(
     mut log: impl Incoming,
     options: ImportOptions,
 ) -> Result<Imported, ImportError> {
-    let mut events = Vec::new();
+    let mut spool = Spool::new(header);
     while let Some(event) = log.next_event()? {
-        events.push(event);
+        spool.push(event).map_err(|e| target.not_stored(e))?;
     }
     // What the longest event took to be read is free before the store takes as much again.
     drop(log);
-    match target.create(store, header, &events) {
+    match target.create(store, header, &mut spool) {
         Err(taken @ ImportError::Store { source: Error::AlreadyExists { .. }, .. }) => {
             // Another program was first, perhaps with the same log.
             match store.stat(header.id()).map_err(|e| target.not_stored(e))? {
-                Some(snapshot) => compare(store, target, &snapshot, header, Held(events.into_iter()), options),
+                Some(snapshot) => {
+                    let log = SetAside { events: spool.events().map_err(|e| target.not_stored(e))?, target };
+                    compare(store, target, &snapshot, header, log, options)
+                }
                 None => Err(taken),
             }
         }
@@ -76,12 +80,15 @@ fn create(
     }
 }
 
-/// A log whose events are all in memory.
-struct Held(std::vec::IntoIter<SessionEvent>);
+/// A log whose events were all read.
+struct SetAside<'s> {
+    events: Spooled<'s>,
+    target: Target<'s>,
+}
 
-impl Incoming for Held {
+impl Incoming for SetAside<'_> {
     fn next_event(&mut self) -> Result<Option<SessionEvent>, ImportError> {
-        Ok(self.0.next())
+        self.events.next().transpose().map_err(|e| self.target.not_stored(e))
     }
 }
 
@@ -112,13 +119,13 @@ fn compare(
     }
     handle.close().map_err(|e| target.not_stored(e))?;
 
-    let mut rest = Vec::new();
+    let mut rest = Spool::new(header);
     let mut total = stored;
     // Read to its end even where it will be refused: what is no log is refused for that first.
     while let Some(event) = log.next_event()? {
         total += 1;
         if options.extend {
-            rest.push(event);
+            rest.push(event).map_err(|e| target.not_stored(e))?;
         }
     }
     drop(log);
@@ -134,8 +141,8 @@ fn compare(
         }));
     }
     let handle = store.open(session, OpenOptions::write()).map_err(|e| target.not_stored(e))?;
-    target.append(&*handle, &rest)?;
-    Ok(Imported::Extended { session: session.clone(), events: total, added: rest.len() as u64 })
+    target.append(&*handle, &mut rest)?;
+    Ok(Imported::Extended { session: session.clone(), events: total, added: rest.count() })
 }
 
 /// What a deposit is about, for its errors.
@@ -150,12 +157,12 @@ impl Target<'_> {
         self,
         store: &dyn SessionPersistence,
         header: &SessionHeader,
-        events: &[SessionEvent],
+        events: &mut Spool,
     ) -> Result<Imported, ImportError> {
-        let inherited = checks::inherited_event_count(header, events);
+        let inherited = events.inherited();
         let create = if header.is_seeded() { CreateOptions::inheriting(inherited) } else { CreateOptions::default() };
         let handle = store.create(header, create).map_err(|e| self.not_stored(e))?;
-        if events.is_empty()
+        if events.count() == 0
             && let Err(error) = handle.flush()
         {
             // Without events it is the flush that stores the session, and then syncs it.
@@ -164,11 +171,15 @@ impl Target<'_> {
             return Err(if is_stored { self.not_durable(error) } else { self.not_stored(error) });
         }
         self.append(&*handle, events)?;
-        Ok(Imported::Created { session: header.id().clone(), events: events.len() as u64 })
+        Ok(Imported::Created { session: header.id().clone(), events: events.count() })
     }
 
-    fn append(self, handle: &dyn SessionHandle, events: &[SessionEvent]) -> Result<(), ImportError> {
-        handle.append(events).map_err(|e| self.not_stored(e))?;
+    fn append(self, handle: &dyn SessionHandle, events: &mut Spool) -> Result<(), ImportError> {
+        let appended = match events.held() {
+            Some(events) => handle.append(events),
+            None => events.events().and_then(|mut events| handle.append_from(&mut events)),
+        };
+        appended.map_err(|e| self.not_stored(e))?;
         handle.flush().and_then(|()| handle.close()).map_err(|e| self.not_durable(e))
     }
 

@@ -136,7 +136,7 @@ pub fn import_file(
 ///
 /// Importing the same log again changes nothing. A stored session is never replaced: a log that goes on where the stored
 /// one ends adds to it with [`ImportOptions::extend`], and any other that differs is refused. `name` stands for the file
-/// in errors. A log that is stored is held in memory as a whole.
+/// in errors. A log above a few megabytes is set aside in the folder of temporary files until it is read.
 ///
 /// # Errors
 ///

@@ -74,8 +74,8 @@ impl Importable {
 
     /// Imports its sessions, each whole or not at all and whatever becomes of the others. What is stored already is left
     /// as it is, so an import that was stopped half-way is finished by the same call. `report` is told of each session as
-    /// it is done, in an order that depends on the source alone, or of the one error that refuses the source. One log at
-    /// a time is held in memory.
+    /// it is done, in an order that depends on the source alone, or of the one error that refuses the source. A log
+    /// above a few megabytes is set aside in the folder of temporary files until it is read.
     pub fn import(
         self,
         store: &dyn SessionPersistence,

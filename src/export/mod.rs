@@ -49,6 +49,7 @@ mod jsonl;
 #[cfg(feature = "zip")]
 mod lineage;
 mod log_file;
+mod spool;
 
 #[cfg(feature = "zip")]
 pub use archive::{ArchiveProblem, ArchiveReport, import_archive, zip};

@@ -6,6 +6,9 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use super::Result;
 use crate::log::{SessionEvent, SessionHeader, SessionId};
 
+/// Events that are given one after another; the first error is the last thing that is taken.
+pub type EventSource<'s> = dyn Iterator<Item = Result<SessionEvent>> + Send + 's;
+
 /// One open session.
 ///
 /// Every call checks in this order: that the handle is open, the access, the ownership, the content. The calls of one
@@ -50,6 +53,26 @@ pub trait SessionHandle: Send + Sync {
     /// `NotFound` when the session was removed; `OwnershipLost`; `Corruption` when the stored log does not end where it is
     /// counted to; `UnsupportedStore` when the store was replaced; `StoreBusy`, `StorageFull`, `StorageReadOnly`, `Io`.
     fn append(&self, events: &[SessionEvent]) -> Result<()>;
+
+    /// Stores a batch that need not be in memory at once, all of it or nothing, as [`SessionHandle::append`] does. Its
+    /// events are taken one after another while it is stored; an error in their place ends it, nothing of it is stored, and
+    /// that error is what is given back. Without events it does nothing.
+    ///
+    /// Others may have to wait until the last event was given, all writers of the store with SQLite: `events` should not
+    /// wait for a person or a network.
+    ///
+    /// The provided method holds the whole batch. Of the stores of this crate SQLite holds about a megabyte at a time, and
+    /// so do files for the first batch of a session; a later batch of a file is held whole, for it is written in one piece.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionHandle::append`], and what `events` gives.
+    fn append_from(&self, events: &mut EventSource<'_>) -> Result<()> {
+        // Whether the handle may write comes before what it is to write.
+        self.append(&[])?;
+        let events = events.collect::<Result<Vec<_>>>()?;
+        self.append(&events)
+    }
 
     /// Makes everything that was acknowledged survive a loss of power. A created session without events is stored now.
     ///

@@ -19,7 +19,7 @@ pub(crate) use error::is_out_of_files;
 pub use error::{Error, FormatProblem, Result, Source};
 pub use error_kind::ErrorKind;
 pub use fault::{Fault, FaultKind};
-pub use handle::{Access, SeqRange, SessionHandle};
+pub use handle::{Access, EventSource, SeqRange, SessionHandle};
 pub use holder::Holder;
 pub(crate) use holder::now;
 pub use list::{Cursor, ListOrder, ListQuery, Page, Position};

@@ -18,7 +18,8 @@ impl JsonlStore {
     /// it is whole and survives a loss of power: until then it is `.sessions-*.part` beside it, which stays where the process
     /// is killed meanwhile, and is to be removed by hand then. Times of files are not taken over, but their order is: lists have the
     /// same order. Sessions are stored as new ones are here ([`JsonlOptions::encoding`]); torn tails and older
-    /// generations of logs stay behind. One log at a time is held in memory.
+    /// generations of logs stay behind. A log above a few megabytes is set aside in the folder of temporary files until it is
+    /// read.
     ///
     /// # Errors
     ///

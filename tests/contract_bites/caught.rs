@@ -36,6 +36,7 @@ caught! {
             a_seeded_session_tells_how_much_it_inherited_from_the_start, a_stored_seed_tells_how_much_was_inherited,
             of_a_seed_within_a_seed_the_last_mark_counts, the_seed_length_of_an_old_header_is_its_inherited_count,
         }
+        append_from { of_a_given_seed_the_last_mark_counts }
         close { a_closed_handle_still_tells_what_it_was }
     }
     a_store_that_inherits_all: InheritsAll => {
@@ -125,6 +126,7 @@ caught! {
     a_store_that_drops_the_last_of_a_batch: DropsTheLastOfABatch => {
         read { the_whole_log_is_given_by_default, handles_that_are_opened_after_an_append_see_it }
         append { what_was_acknowledged_is_there_after_reopening, a_batch_goes_to_the_session_of_its_handle_alone }
+        append_from { a_batch_that_is_given_makes_a_log, a_batch_that_is_given_continues_a_log }
         close { closing_keeps_all_that_was_acknowledged }
         instance { two_stores_write_different_sessions_at_the_same_time }
         thread {
@@ -142,6 +144,12 @@ caught! {
             a_first_batch_that_does_not_start_at_zero_leaves_the_session_pending,
         }
     }
+    a_store_that_stores_what_it_is_given: StoresWhatItIsGiven => {
+        append_from {
+            a_batch_whose_source_fails_is_refused_whole_with_that_failure,
+            a_large_batch_whose_source_fails_late_is_refused_whole, a_given_batch_with_a_gap_is_refused_whole,
+        }
+    }
     a_store_that_names_the_wrong_seq: NamesTheWrongSeq => {
         append { the_next_writer_continues_at_the_stored_next_seq, a_reopened_store_continues_at_the_stored_next_seq }
         instance { writers_of_two_stores_take_turns_at_one_log }
@@ -152,6 +160,7 @@ caught! {
     a_store_that_writes_empty_batches: WritesEmptyBatches => {
         open { a_reader_can_neither_append_nor_flush_and_changes_nothing }
         append { an_empty_batch_does_nothing, an_empty_batch_does_not_store_a_pending_session }
+        append_from { a_given_batch_without_events_does_nothing }
         close { every_call_on_a_closed_writer_is_refused }
     }
     a_store_that_flushes_nothing: FlushesNothing => {
@@ -182,6 +191,7 @@ caught! {
         }
     }
     a_store_that_takes_empty_batches_when_closed: TakesEmptyBatchesWhenClosed => {
+        append_from { nothing_is_taken_from_a_batch_that_may_not_be_stored }
         close { every_call_on_a_closed_writer_is_refused }
     }
     a_store_that_closes_once: ClosesOnce => {

@@ -29,6 +29,7 @@ pub(crate) enum Fault {
     ReadsAndRevises,
     DropsTheLastOfABatch,
     StoresAPart,
+    StoresWhatItIsGiven,
     NamesTheWrongSeq,
     RefusesAfterARefusal,
     WritesEmptyBatches,

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use session_persistence::{
-    Access, Error, Json, OpenOptions, Result, Seq, SeqRange, SessionEvent, SessionHandle, SessionHeader, SessionId,
-    SurfaceOp,
+    Access, Error, EventSource, Json, OpenOptions, Result, Seq, SeqRange, SessionEvent, SessionHandle, SessionHeader,
+    SessionId, SurfaceOp,
 };
 
 use crate::fault::Fault;
@@ -228,6 +228,18 @@ impl SessionHandle for BrokenHandle {
             _ => {}
         }
         self.append_good(events).map_err(|error| self.store.error(error))
+    }
+
+    fn append_from(&self, events: &mut EventSource<'_>) -> Result<()> {
+        self.append(&[])?;
+        if self.store.fault == Fault::StoresWhatItIsGiven {
+            for event in events {
+                self.append(&[event?])?;
+            }
+            return Ok(());
+        }
+        let events = events.collect::<Result<Vec<_>>>()?;
+        self.append(&events)
     }
 
     fn flush(&self) -> Result<()> {

@@ -110,6 +110,7 @@ failures! {
     an_opening_for_writing_under_a_fault_changes_nothing_and_succeeds_later: OpenForWriting;
     an_opening_for_reading_under_a_fault_changes_nothing_and_succeeds_later: OpenForReading;
     an_append_under_a_fault_changes_nothing_and_succeeds_later: Append;
+    an_append_of_a_given_batch_under_a_fault_changes_nothing_and_succeeds_later: AppendFrom;
     a_flush_under_a_fault_changes_nothing_and_succeeds_later: Flush;
     a_flush_of_the_store_under_a_fault_changes_nothing_and_succeeds_later: FlushOfTheStore;
     a_creation_under_a_fault_changes_nothing_and_succeeds_later: Create;

@@ -19,6 +19,8 @@ pub(crate) enum Call {
     OpenForWriting,
     OpenForReading,
     Append,
+    /// An append of a batch that is given event by event.
+    AppendFrom,
     Flush,
     FlushOfTheStore,
     /// A creation and its first append.
@@ -86,6 +88,12 @@ impl Scene {
             Call::OpenForWriting => self.open_a(Access::Write),
             Call::OpenForReading => self.open_a(Access::Read),
             Call::Append => self.append(BATCH),
+            Call::AppendFrom => {
+                let length = self.ledger.length("a");
+                self.ledger.storing("a", length + BATCH);
+                let appended = self.a().append_from(&mut events("a", length, BATCH).into_iter().map(Ok));
+                self.settle("a", length + BATCH, appended)
+            }
             Call::Flush => {
                 self.a().flush()?;
                 self.ledger.flushed();
@@ -267,7 +275,7 @@ pub(crate) fn play(call: Call, fault: Fault, mode: Mode, what: &str) -> bool {
     scene.disk.mend();
     scene.check_shown(&format!("{what}, mended"));
     if let Err(e) = done {
-        if matches!(call, Call::Append | Call::Flush) {
+        if matches!(call, Call::Append | Call::AppendFrom | Call::Flush) {
             assert!(scene.failure_shown().map(|f| f.kind) == Some(e.kind()), "{what}: the failure is not shown");
         }
         scene.call(call).unwrap_or_else(|e| panic!("{what}: the same call again: {}", chain(&e)));

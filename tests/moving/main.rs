@@ -4,6 +4,7 @@ mod archives;
 mod databases;
 mod equality;
 mod hostile_archives;
+mod large;
 mod logs;
 mod read_back;
 mod roots;

@@ -14,6 +14,8 @@ pub(crate) struct Work {
     /// How often memory was asked for, and for how many bytes together.
     pub(crate) allocations: u64,
     pub(crate) allocated: u64,
+    /// How many bytes were held at once at most, beyond those that were held before.
+    pub(crate) held: u64,
     /// Statements of SQLite that were started, and rows that they gave.
     pub(crate) statements: u64,
     pub(crate) rows: u64,
@@ -32,6 +34,8 @@ pub(crate) struct Calls {
 
 thread_local! {
     static ASKED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    /// What the thread has asked for and not given back, in bytes, and the most of it since a count began.
+    static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
     static RUN: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
@@ -40,13 +44,17 @@ pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> Work {
     count_statements();
     let system = Calls::now();
     let (asked, run) = (ASKED.get(), RUN.get());
+    let (held, _) = HELD.get();
+    HELD.set((held, held));
     let done = work();
+    let (_, most_held) = HELD.get();
     let (asked_now, run_now) = (ASKED.get(), RUN.get());
     let system = Calls::now().zip(system).map(|(after, before)| after - before);
     drop(done);
     Work {
         allocations: asked_now.0 - asked.0,
         allocated: asked_now.1 - asked.1,
+        held: (most_held - held).unsigned_abs(),
         statements: run_now.0 - run.0,
         rows: run_now.1 - run.1,
         system,
@@ -90,21 +98,31 @@ fn asked(bytes: usize) {
     ASKED.set((times + 1, all + bytes as u64));
 }
 
+/// Notes that the thread holds so many bytes more, or less: what another thread had asked for may be given back here.
+fn holds(bytes: i64) {
+    let (held, most) = HELD.get();
+    let held = held + bytes;
+    HELD.set((held, most.max(held)));
+}
+
 // SAFETY: every call is handed on to the allocator of the system as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         asked(layout.size());
+        holds(layout.size() as i64);
         // SAFETY: the caller keeps the rules of this very call.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        holds(-(layout.size() as i64));
         // SAFETY: as above.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         asked(size);
+        holds(size as i64 - layout.size() as i64);
         // SAFETY: as above.
         unsafe { System.realloc(at, layout, size) }
     }

@@ -5,6 +5,7 @@
 
 mod counting;
 mod files;
+mod import;
 mod sqlite;
 
 use session_persistence::{

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::runtime::{Batch, Pieces};
 use super::disk::{Disk, DiskFile, Identity};
 use super::files::{Files, Key, Opened, guard};
 use super::layout::{Encoding, Generation, Place};
@@ -23,10 +24,12 @@ use crate::seam::{Durability, Error, Result, checks};
 const TRIES: usize = 5;
 
 impl Files {
-    pub(super) fn create(&self, header: &SessionHeader, events: &[SessionEvent]) -> Result<(Key, Lease)> {
+    pub(super) fn create(&self, header: &SessionHeader, events: Batch<'_>) -> Result<(Key, Lease)> {
         let id = header.id();
         let context = self.context(id);
-        checks::check_contiguous(id, 0, events)?;
+        if let Batch::Held(events) = events {
+            checks::check_contiguous(id, 0, events)?;
+        }
         let folder: Arc<Path> = self.layout.folder(header.cwd(), id).into();
         let mut made = NewFolders::new(&*self.disk);
         let lock = self.take_new_folder(&mut made, &folder, id)?;
@@ -56,22 +59,45 @@ impl Files {
     }
 
     /// Writes a new session whole, under a name that nobody looks for.
-    fn prepare(&self, header: &SessionHeader, events: &[SessionEvent], folder: Arc<Path>) -> Result<New<'_>> {
+    fn prepare(&self, header: &SessionHeader, events: Batch<'_>, folder: Arc<Path>) -> Result<New<'_>> {
         let id = header.id();
         let context = self.context(id);
         let generation = Generation { version: header.version(), encoding: self.encoding_for_new(id)? };
         let mut bytes = header_bytes(header, generation.encoding, &self.packer, &context)?;
         let mut log = Log::new(header.clone(), generation.encoding, bytes.len() as u64);
-        if !events.is_empty() {
+        let add = |log: &mut Log, bytes: &mut Vec<u8>, events: &[SessionEvent], keep| -> Result<()> {
             let batch = batch(events, header.version(), generation.encoding, &self.packer, &context)?;
-            log.extend(events, &batch, self.memo.limit());
+            log.extend(events, &batch, keep);
             bytes.extend(batch.bytes);
+            Ok(())
+        };
+        let mut draft = Draft::new(&*self.disk, &folder, generation, &context)?;
+        match events {
+            Batch::Held([]) => {}
+            Batch::Held(events) => add(&mut log, &mut bytes, events, self.memo.limit())?,
+            Batch::Given(events) => {
+                let mut pieces = Pieces::of(events);
+                loop {
+                    let piece = pieces.next(id, 0)?;
+                    if piece.is_empty() {
+                        break;
+                    }
+                    // Who gives them one by one has too many of them for memory.
+                    add(&mut log, &mut bytes, &piece, 0)?;
+                    draft.write(&bytes, &context)?;
+                    bytes.clear();
+                }
+            }
         }
-        let draft = Draft::write(&*self.disk, &folder, generation, &bytes, self.next_time(), &context)?;
+        if !bytes.is_empty() {
+            draft.write(&bytes, &context)?;
+        }
+        draft.finish(self.next_time(), &context)?;
         // Before it is published, so that nothing can fail afterwards.
         let file = self.disk.open(draft.path()).map_err(|e| context.reading(draft.path(), e))?;
         let identity = file.stat().map_err(|e| context.reading(draft.path(), e))?.identity;
-        Ok(New { place: Place { folder, generation }, draft, log, file, identity, end: bytes.len() as u64 })
+        let end = log.end;
+        Ok(New { place: Place { folder, generation }, draft, log, file, identity, end })
     }
 
     /// Gives a new session its name, which must be free. Call it with the root locked.

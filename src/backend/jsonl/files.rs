@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::runtime::{Listed, Slice, Storage, Stored, Wanted};
+use super::super::runtime::{Batch, Listed, Slice, Storage, Stored, Wanted};
 use super::JsonlOptions;
 use super::cursor::Cursors;
 use super::disk::{Disk, DiskFile, Identity, Stat, now};
@@ -21,7 +21,7 @@ use super::memo::{Known, Memo};
 use super::scan::scan;
 use super::stored_log::Log;
 use super::unsynced::Unsynced;
-use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
+use crate::log::{SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Durability, Error, Fault, Removal, Result, Revision, SeqRange, Snapshot, checks};
 
 /// Activities above this are those of sessions that are not stored yet.
@@ -256,12 +256,13 @@ impl Storage for Files {
         Ok(Lease::new(self.disk.clone(), file, owned, self.memo.slot(path), Tail::found(log.end, log.torn)))
     }
 
-    fn materialize(&self, header: &SessionHeader, _: u64, events: &[SessionEvent]) -> Result<(Key, Lease)> {
+    fn materialize(&self, header: &SessionHeader, _: u64, events: Batch<'_>) -> Result<(Key, Lease)> {
         self.create(header, events)
     }
 
-    fn append(&self, id: &SessionId, key: &Key, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
-        self.append_batch(id, key, lease, events)
+    fn append(&self, id: &SessionId, key: &Key, lease: &mut Lease, events: Batch<'_>) -> Result<()> {
+        // Of a batch in several writes a part would stay where the process dies.
+        self.append_batch(id, key, lease, &events.into_held()?)
     }
 
     fn check_interpretable(&self, id: &SessionId, key: &Key, vocabulary: &Vocabulary) -> Result<()> {

@@ -7,7 +7,7 @@ use super::rows::{self, Row};
 use crate::log::InvalidRecord;
 
 /// So many bytes of rows are handed over at once: to wake a thread takes as long as parsing some tens of kilobytes.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 256 << 10;
 
 /// More is never collected, in bytes.
 const MOST: usize = 4 * BLOCK;
@@ -115,56 +115,73 @@ impl<'scope, 'env> Parsing<'scope, 'env> {
         if !self.filling.rows.is_empty() {
             self.hand_over(take);
         }
-        while let Some(second) = self.second.as_mut().filter(|second| second.at_work > 0) {
-            second.take_one(take);
+        if let Some(second) = &mut self.second {
+            second.take_all(take);
         }
     }
 
     fn hand_over(&mut self, take: &mut dyn FnMut(&Parsed)) {
-        let version = self.version;
-        let Some(second) = self.second() else {
-            self.filling.parse(version);
+        self.start_second();
+        let Some(second) = &mut self.second else {
+            self.filling.parse(self.version);
             return self.filling.parsed.iter().for_each(take);
         };
-        if second.at_work == AHEAD {
-            second.take_one(take);
+        if second.at_work == AHEAD && !second.take_ready(take) {
+            // It has enough to do: this one is parsed here, and taken behind those that it has.
+            self.filling.parse(self.version);
+            second.take_all(take);
+            return self.filling.parsed.iter().for_each(take);
         }
         let next = second.spare.pop().unwrap_or_default();
         second.at_work += 1;
         let block = std::mem::replace(&mut self.filling, next);
-        let sent = self.second.as_ref().is_some_and(|second| second.blocks.send(block).is_ok());
-        assert!(sent, "the second thread takes blocks until it is given up");
+        assert!(second.blocks.send(block).is_ok(), "the second thread takes blocks until it is given up");
     }
 
-    fn second(&mut self) -> Option<&mut Second> {
-        if self.second.is_none() {
-            let (scope, version) = (self.scope?, self.version);
-            let (blocks, work) = sync_channel::<Block>(AHEAD);
-            let (done, parsed) = sync_channel(AHEAD);
-            let started = Builder::new().spawn_scoped(scope, move || {
-                for mut block in work {
-                    block.parse(version);
-                    if done.send(block).is_err() {
-                        break;
-                    }
-                }
-            });
-            match started {
-                Ok(_) => self.second = Some(Second { blocks, parsed, at_work: 0, spare: Vec::new() }),
-                Err(e) => {
-                    log::debug!("parsing in one thread, for there is no other: {e}");
-                    self.scope = None;
+    /// Starts the second thread, unless it was or may not be.
+    fn start_second(&mut self) {
+        let (None, Some(scope), version) = (&self.second, self.scope, self.version) else { return };
+        let (blocks, work) = sync_channel::<Block>(AHEAD);
+        let (done, parsed) = sync_channel(AHEAD);
+        let started = Builder::new().spawn_scoped(scope, move || {
+            for mut block in work {
+                block.parse(version);
+                if done.send(block).is_err() {
+                    break;
                 }
             }
+        });
+        match started {
+            Ok(_) => self.second = Some(Second { blocks, parsed, at_work: 0, spare: Vec::new() }),
+            Err(e) => {
+                log::debug!("parsing in one thread, for there is no other: {e}");
+                self.scope = None;
+            }
         }
-        self.second.as_mut()
     }
 }
 
 impl Second {
-    /// Takes the rows of the block that it was given first.
-    fn take_one(&mut self, take: &mut dyn FnMut(&Parsed)) {
-        let block = self.parsed.recv().expect("the second thread gives back what it was given");
+    /// Takes the rows of all blocks that it has, once they are parsed.
+    fn take_all(&mut self, take: &mut dyn FnMut(&Parsed)) {
+        while self.at_work > 0 {
+            let block = self.parsed.recv().expect("the second thread gives back what it was given");
+            self.take(block, take);
+        }
+    }
+
+    /// Takes the rows of the block that it was given first, if they are parsed.
+    fn take_ready(&mut self, take: &mut dyn FnMut(&Parsed)) -> bool {
+        match self.parsed.try_recv() {
+            Ok(block) => {
+                self.take(block, take);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn take(&mut self, block: Block, take: &mut dyn FnMut(&Parsed)) {
         self.at_work -= 1;
         block.parsed.iter().for_each(take);
         self.spare.push(block);

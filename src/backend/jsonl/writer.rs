@@ -73,27 +73,35 @@ pub(super) struct Draft<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
     file: Arc<dyn DiskFile>,
+    /// Where the next bytes go.
+    end: u64,
 }
 
 impl<'d> Draft<'d> {
-    /// Writes a log that survives a loss of power before anybody can find it.
-    pub(super) fn write(
+    /// Makes an empty one.
+    pub(super) fn new(
         disk: &'d dyn Disk,
         folder: &Path,
         generation: Generation,
-        bytes: &[u8],
-        modified: u64,
         context: &Context<'_>,
     ) -> Result<Self> {
         let random = RandomState::new().build_hasher().finish() & 0xffff_ffff_ffff;
         let path = folder.join(format!("{}.{random:012x}.tmp", generation.file_name()));
         let file = disk.create_new(&path).map_err(|e| context.writing(&path, e))?.into();
-        let draft = Self { disk, path, file };
-        let failed = |e| context.writing(&draft.path, e);
-        draft.file.write_all_at(bytes, 0).map_err(failed)?;
-        set_modified(&*draft.file, &draft.path, modified);
-        draft.file.sync().map_err(failed)?;
-        Ok(draft)
+        Ok(Self { disk, path, file, end: 0 })
+    }
+
+    /// Writes the next bytes of the log.
+    pub(super) fn write(&mut self, bytes: &[u8], context: &Context<'_>) -> Result<()> {
+        self.file.write_all_at(bytes, self.end).map_err(|e| context.writing(&self.path, e))?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes the log survive a loss of power, before anybody can find it.
+    pub(super) fn finish(&self, modified: u64, context: &Context<'_>) -> Result<()> {
+        set_modified(&*self.file, &self.path, modified);
+        self.file.sync().map_err(|e| context.writing(&self.path, e))
     }
 
     pub(super) fn path(&self) -> &Path {

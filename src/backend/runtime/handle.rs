@@ -1,11 +1,12 @@
 //! [`Handle`]: the states that an open session goes through, the same for every backend.
 
+use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::store::Shared;
-use super::{Slice, Storage};
+use super::{Batch, Slice, Storage};
 use crate::log::{SessionEvent, SessionHeader, SessionId};
-use crate::seam::{Access, Error, OpenOptions, Result, SeqRange, SessionHandle, WriteFailure};
+use crate::seam::{Access, Error, EventSource, OpenOptions, Result, SeqRange, SessionHandle, WriteFailure};
 
 /// An open session.
 pub(super) struct Handle<S: Storage>(pub(super) Arc<Core<S>>);
@@ -72,14 +73,33 @@ impl<S: Storage> Core<S> {
         if events.is_empty() {
             return Ok(());
         }
+        let stored = self.store(&mut turn, Batch::Held(events));
+        self.note("append", &stored);
+        stored
+    }
+
+    fn append_from(&self, events: &mut EventSource<'_>) -> Result<()> {
+        let mut turn = self.turn("append")?;
+        let Some(first) = events.next().transpose()? else { return Ok(()) };
+        let mut has_failed = false;
+        let mut events = iter::once(Ok(first)).chain(events).inspect(|given| has_failed |= given.is_err());
+        let stored = self.store(&mut turn, Batch::Given(&mut events));
+        drop(events);
+        // What could not be given says nothing of the storage.
+        if !has_failed {
+            self.note("append", &stored);
+        }
+        stored
+    }
+
+    /// Stores a batch that is not empty. Call it in the handle's turn.
+    fn store(&self, lease: &mut Option<S::Lease>, events: Batch<'_>) -> Result<()> {
         let place = self.state().place.clone();
-        let stored = match (place, &mut *turn) {
+        match (place, lease) {
             (Place::Stored(key), Some(lease)) => self.shared.storage.append(self.id(), &key, lease, events),
             (Place::Stored(_), None) => Err(Error::OwnershipLost { session: self.id().clone() }),
             (Place::Pending(stored), lease) => self.materialize(lease, &stored, events),
-        };
-        self.note("append", &stored);
-        stored
+        }
     }
 
     /// Remembers whether a write failed, for those who ask how the session is.
@@ -99,12 +119,7 @@ impl<S: Storage> Core<S> {
     }
 
     /// Stores the session with its first batch. Call it in the handle's turn.
-    fn materialize(
-        &self,
-        lease: &mut Option<S::Lease>,
-        stored: &OnceLock<S::Key>,
-        events: &[SessionEvent],
-    ) -> Result<()> {
+    fn materialize(&self, lease: &mut Option<S::Lease>, stored: &OnceLock<S::Key>, events: Batch<'_>) -> Result<()> {
         let stored_now = self.shared.storage.materialize(&self.header, self.inherited, events);
         if matches!(stored_now, Err(Error::AlreadyExists { .. })) {
             // Another store was first: from now on this one shows its session too.
@@ -128,7 +143,7 @@ impl<S: Storage> Core<S> {
     fn store_pending(&self, lease: &mut Option<S::Lease>) -> Result<()> {
         let place = self.state().place.clone();
         match place {
-            Place::Pending(stored) => self.materialize(lease, &stored, &[]),
+            Place::Pending(stored) => self.materialize(lease, &stored, Batch::Held(&[])),
             Place::Stored(_) => Ok(()),
         }
     }
@@ -228,6 +243,10 @@ impl<S: Storage> SessionHandle for Handle<S> {
 
     fn append(&self, events: &[SessionEvent]) -> Result<()> {
         self.0.append(events)
+    }
+
+    fn append_from(&self, events: &mut EventSource<'_>) -> Result<()> {
+        self.0.append_from(events)
     }
 
     fn flush(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::Batch;
 use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Fault, Holder, ListFilter, ListOrder, Position, Removal, Result, Revision, SeqRange, Snapshot};
 
@@ -28,11 +29,11 @@ pub(crate) trait Storage: Send + Sync + 'static {
         &self,
         header: &SessionHeader,
         inherited: u64,
-        events: &[SessionEvent],
+        events: Batch<'_>,
     ) -> Result<(Self::Key, Self::Lease)>;
 
     /// Stores a batch that is not empty: `NotContiguous` with the stored next seq, `NotFound` when it was removed.
-    fn append(&self, id: &SessionId, key: &Self::Key, lease: &mut Self::Lease, events: &[SessionEvent]) -> Result<()>;
+    fn append(&self, id: &SessionId, key: &Self::Key, lease: &mut Self::Lease, events: Batch<'_>) -> Result<()>;
 
     /// Checks the version and the types of a stored log without reading its events.
     fn check_interpretable(&self, id: &SessionId, key: &Self::Key, vocabulary: &Vocabulary) -> Result<()>;

@@ -1,4 +1,4 @@
-//! A batch of events as rows, and what the row of its session tells of it.
+//! Events as rows, and what the row of their session tells of them.
 
 use rusqlite::{Transaction, params};
 
@@ -12,19 +12,16 @@ const INSERT_EVENT: &str = "INSERT INTO events \
      (key, type, time, data, source_event_seqs, surface_op, ignorable, envelope, checksum) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 
-/// Stores a batch that continues the log, and the row of its session that follows from it; gives the types that it noted.
-pub(super) fn store<'e>(
+/// Stores events that continue the log, and tells the row of their session of them, and `new_types` which ones were noted.
+pub(super) fn insert(
     transaction: &Transaction<'_>,
     key: &SessionKey,
     row: &mut SessionRow<'_>,
-    events: &'e [SessionEvent],
-) -> Result<Vec<&'e str>, rusqlite::Error> {
-    if events.is_empty() {
-        return Ok(Vec::new());
-    }
+    events: &[SessionEvent],
+    new_types: &mut Vec<String>,
+) -> Result<(), rusqlite::Error> {
     let mut insert = transaction.prepare_cached(INSERT_EVENT)?;
     let (mut line, mut sources, mut op) = (String::new(), String::new(), String::new());
-    let mut new_types = Vec::new();
     for event in events {
         line.clear();
         write_event(&mut line, event);
@@ -60,7 +57,7 @@ pub(super) fn store<'e>(
             row.inherited = mark.get();
         }
         let event_type = event.event_type();
-        if !event.is_ignorable() && !new_types.contains(&event_type) && !key.has_noted(event_type) {
+        if !event.is_ignorable() && !new_types.iter().any(|new| new == event_type) && !key.has_noted(event_type) {
             let first_seq = event.seq().get();
             let noted = transaction
                 .prepare_cached("INSERT INTO session_types VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
@@ -68,10 +65,8 @@ pub(super) fn store<'e>(
             if noted > 0 {
                 row.add_type(event_type, first_seq);
             }
-            new_types.push(event_type);
+            new_types.push(event_type.to_owned());
         }
     }
-    row.revision += 1;
-    row.update(transaction)?;
-    Ok(new_types)
+    Ok(())
 }

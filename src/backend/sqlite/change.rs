@@ -1,24 +1,23 @@
 //! [`Change`]: what the one writer can be asked for, and what comes of it.
 
-use std::borrow::Cow;
-
 use rusqlite::{OptionalExtension, Transaction};
 
+use super::events::Events;
 use super::failure::{Context, corruption};
 use super::lease::{Lease, Locks};
 use super::reader;
 use super::row::{SessionKey, row_key};
 use super::session_row::SessionRow;
 use super::{batch, counter};
-use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Error, Removal, Result, Revision, checks};
+use crate::log::{SessionHeader, SessionId, Vocabulary};
+use crate::seam::{Durability, Error, Removal, Result, Revision};
 
 /// What the writer can be asked for.
 pub(super) enum Change<'e> {
     /// Store a new session with its first batch, which may be empty.
-    Materialize { header: SessionHeader, inherited: u64, events: Cow<'e, [SessionEvent]> },
+    Materialize { header: SessionHeader, inherited: u64, events: Events<'e> },
     /// Store a batch behind the log, for the writer that was given `fence`.
-    Append { id: SessionId, key: SessionKey, fence: i64, events: Cow<'e, [SessionEvent]> },
+    Append { id: SessionId, key: SessionKey, fence: i64, events: Events<'e> },
     /// Make the writer that asks the only one of a session.
     Own { id: SessionId, key: SessionKey },
     /// Remove a session, where a revision is given only at that one.
@@ -39,19 +38,20 @@ pub(super) enum Done {
 }
 
 impl Change<'_> {
-    /// The same change, to be made by another thread.
-    pub(super) fn into_owned(self) -> Change<'static> {
-        match self {
-            Self::Materialize { header, inherited, events } => {
-                Change::Materialize { header, inherited, events: Cow::Owned(events.into_owned()) }
+    /// The same change, to be made by another thread; back where only the thread that asks for it can make it.
+    pub(super) fn into_owned(self) -> Result<Change<'static>, Self> {
+        Ok(match self {
+            Self::Materialize { header, inherited, events: Events::Held(events) } => {
+                Change::Materialize { header, inherited, events: Events::Held(events.into_owned().into()) }
             }
-            Self::Append { id, key, fence, events } => {
-                Change::Append { id, key, fence, events: Cow::Owned(events.into_owned()) }
+            Self::Append { id, key, fence, events: Events::Held(events) } => {
+                Change::Append { id, key, fence, events: Events::Held(events.into_owned().into()) }
             }
             Self::Own { id, key } => Change::Own { id, key },
             Self::Remove { id, only } => Change::Remove { id, only },
             Self::Flush => Change::Flush,
-        }
+            given => return Err(given),
+        })
     }
 
     /// The session that it is about.
@@ -66,10 +66,13 @@ impl Change<'_> {
     /// About how many bytes it writes.
     pub(super) fn size(&self) -> usize {
         match self {
-            Self::Materialize { events, .. } | Self::Append { events, .. } => {
+            Self::Materialize { events: Events::Held(events), .. }
+            | Self::Append { events: Events::Held(events), .. } => {
                 events.iter().map(|event| event.data().as_str().len() + 256).sum()
             }
-            _ => 0,
+            // Not known, and likely to be large.
+            Self::Materialize { .. } | Self::Append { .. } => usize::MAX,
+            Self::Own { .. } | Self::Remove { .. } | Self::Flush => 0,
         }
     }
 
@@ -92,15 +95,15 @@ pub(super) enum Halt {
 }
 
 /// A change that was made in a transaction which is not committed yet.
-pub(super) struct Made<'c> {
+pub(super) struct Made {
     done: Done,
     /// What its session's key remembers once it is committed.
-    noted: Option<(SessionKey, Vec<&'c str>)>,
+    noted: Option<(SessionKey, Vec<String>)>,
     /// Held until it is committed: no other store finds a removed session writable while it still sees it.
     _removed: Option<Lease>,
 }
 
-impl<'c> Made<'c> {
+impl Made {
     fn new(done: Done) -> Self {
         Self { done, noted: None, _removed: None }
     }
@@ -116,12 +119,12 @@ impl<'c> Made<'c> {
 
 impl Change<'_> {
     /// Makes the change in a transaction that holds the lock for writing, so that what it reads is what it changes.
-    pub(super) fn make<'c>(
-        &'c self,
+    pub(super) fn make(
+        &self,
         transaction: &Transaction<'_>,
         locks: &Locks,
         context: &Context<'_>,
-    ) -> Result<Made<'c>, Halt> {
+    ) -> Result<Made, Halt> {
         match self {
             Self::Materialize { header, inherited, events } => {
                 materialize(header, *inherited, events, transaction, locks, context)
@@ -134,20 +137,20 @@ impl Change<'_> {
     }
 }
 
-fn materialize<'c>(
+fn materialize(
     header: &SessionHeader,
     inherited: u64,
-    events: &'c [SessionEvent],
+    events: &Events<'_>,
     transaction: &Transaction<'_>,
     locks: &Locks,
     context: &Context<'_>,
-) -> Result<Made<'c>, Halt> {
+) -> Result<Made, Halt> {
     let id = header.id();
     let look = || {
         if reader::contains(transaction, id).map_err(|e| context.sqlite(e))? {
             return Err(Error::AlreadyExists { session: id.clone() });
         }
-        checks::check_contiguous(id, 0, events)
+        events.check(id, 0)
     };
     look().map_err(Halt::Refused)?;
     let write = || {
@@ -159,46 +162,61 @@ fn materialize<'c>(
         let key = SessionKey::new(row.number, incarnation, header);
         // Before others can see the session.
         let lease = locks.take_in_transaction(key.number, id, context)?.with_fence(row.fence);
-        let types = batch::store(transaction, &key, &mut row, events).map_err(failed)?;
+        let types = store(events, transaction, &key, &mut row, id, context)?;
         let noted = Some((key.clone(), types));
         Ok(Made { noted, ..Made::new(Done::Stored(key, lease)) })
     };
     write().map_err(Halt::Failed)
 }
 
-fn append<'c>(
+fn append(
     id: &SessionId,
     key: &SessionKey,
     fence: i64,
-    events: &'c [SessionEvent],
+    events: &Events<'_>,
     transaction: &Transaction<'_>,
     context: &Context<'_>,
-) -> Result<Made<'c>, Halt> {
+) -> Result<Made, Halt> {
     let look = || {
         let row = reader::session(transaction, id, key, context)?;
         if row.fence != fence {
             return Err(Error::OwnershipLost { session: id.clone() });
         }
-        checks::check_contiguous(id, row.events, events)?;
+        events.check(id, row.events)?;
         check_end(transaction, id, key, row.events, context)?;
         Ok(row)
     };
     let mut row = look().map_err(Halt::Refused)?;
     let mut write = || {
-        row.pass(newest_activity(transaction)?);
+        row.pass(newest_activity(transaction).map_err(|e| context.sqlite(e))?);
         row.touch();
-        batch::store(transaction, key, &mut row, events)
+        store(events, transaction, key, &mut row, id, context)
     };
-    let types = write().map_err(|e| Halt::Failed(context.sqlite(e)))?;
+    let types = write().map_err(Halt::Failed)?;
     Ok(Made { noted: Some((key.clone(), types)), ..Made::new(Done::Appended) })
 }
 
-fn own<'c>(
-    id: &SessionId,
-    key: &SessionKey,
+/// Stores events that continue the log, and the row of the session that follows from them; gives the types that it noted.
+fn store(
+    events: &Events<'_>,
     transaction: &Transaction<'_>,
+    key: &SessionKey,
+    row: &mut SessionRow<'_>,
+    id: &SessionId,
     context: &Context<'_>,
-) -> Result<Made<'c>, Halt> {
+) -> Result<Vec<String>> {
+    let failed = |e| context.sqlite(e);
+    let before = row.events;
+    let mut new_types = Vec::new();
+    events.each(id, before, |piece| batch::insert(transaction, key, row, piece, &mut new_types).map_err(failed))?;
+    if row.events > before {
+        row.revision += 1;
+        row.update(transaction).map_err(failed)?;
+    }
+    Ok(new_types)
+}
+
+fn own(id: &SessionId, key: &SessionKey, transaction: &Transaction<'_>, context: &Context<'_>) -> Result<Made, Halt> {
     let row = reader::session(transaction, id, key, context).map_err(Halt::Refused)?;
     let fence = row.fence.wrapping_add(1);
     transaction
@@ -208,13 +226,13 @@ fn own<'c>(
     Ok(Made::new(Done::Owned(fence)))
 }
 
-fn remove<'c>(
+fn remove(
     id: &SessionId,
     only: Option<&Revision>,
     transaction: &Transaction<'_>,
     locks: &Locks,
     context: &Context<'_>,
-) -> Result<Made<'c>, Halt> {
+) -> Result<Made, Halt> {
     let look = || {
         let number = transaction
             .query_row("SELECT number FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))

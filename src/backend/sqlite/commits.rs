@@ -33,11 +33,12 @@ struct Ticket {
 }
 
 enum State {
-    Waiting(Change<'static>),
+    /// Without the change where its owner has to make it.
+    Waiting(Option<Change<'static>>),
     /// In the hands of a leader.
     Taken,
     /// Its owner leads now.
-    Leading(Change<'static>),
+    Leading(Option<Change<'static>>),
     Done(Result<Done>),
 }
 
@@ -50,14 +51,17 @@ impl Commits {
             drop(queue);
             return self.lead(change, commit);
         }
-        let change = change.into_owned();
-        let ticket =
-            Arc::new(Ticket { size: change.size(), state: State::Waiting(change).into(), moved: Condvar::new() });
+        let size = change.size();
+        let (waiting, kept) = match change.into_owned() {
+            Ok(change) => (Some(change), None),
+            Err(change) => (None, Some(change)),
+        };
+        let ticket = Arc::new(Ticket { size, state: State::Waiting(waiting).into(), moved: Condvar::new() });
         queue.waiting.push_back(ticket.clone());
         drop(queue);
         match ticket.wait() {
             Ok(outcome) => outcome,
-            Err(change) => self.lead(change, commit),
+            Err(waiting) => self.lead(waiting.or(kept).expect("it waits, or was kept"), commit),
         }
     }
 
@@ -83,12 +87,12 @@ impl Commits {
         let mut queue = self.queue();
         while taken.len() + 1 < MOST_CHANGES
             && let Some(next) = queue.waiting.front()
-            && size + next.size <= MOST_BYTES
+            && size.saturating_add(next.size) <= MOST_BYTES
             && let Some(ticket) = queue.waiting.pop_front()
         {
             size += ticket.size;
             let state = std::mem::replace(&mut *ticket.state(), State::Taken);
-            if let State::Waiting(change) = state {
+            if let State::Waiting(Some(change)) = state {
                 taken.push((ticket, change));
             }
         }
@@ -105,8 +109,8 @@ impl Ticket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the outcome, or for the lead: then the change comes back.
-    fn wait(&self) -> Result<Result<Done>, Change<'static>> {
+    /// Waits for the outcome, or for the lead: then the change comes back, where it was given away.
+    fn wait(&self) -> Result<Result<Done>, Option<Change<'static>>> {
         let mut state = self.state();
         loop {
             match std::mem::replace(&mut *state, State::Taken) {
@@ -162,8 +166,9 @@ mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use super::super::events::{Events, Source};
     use super::*;
-    use crate::log::SessionId;
+    use crate::log::{SessionEvent, SessionHeader, SessionId};
     use crate::seam::Removal;
 
     fn change(name: &str) -> Change<'static> {
@@ -207,6 +212,49 @@ mod tests {
     fn a_group_has_a_bound_and_the_rest_is_the_next_one() {
         let commit = |group: &[Change<'_>]| group.iter().map(|_| Ok(Done::Removed(Removal::Removed))).collect();
         assert_eq!(groups_of(300, commit), [1, MOST_CHANGES, 300 - MOST_CHANGES]);
+    }
+
+    struct Given;
+
+    impl Source for Given {
+        fn next(&self, _: &SessionId, _: u64) -> Result<Vec<SessionEvent>> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn what_only_its_own_thread_can_give_waits_for_its_turn_and_is_made_there_alone() {
+        let commits = Commits::default();
+        let header = SessionHeader::new(SessionId::new("given").unwrap(), 0).unwrap();
+        let (started, calls) = (Barrier::new(2), AtomicUsize::new(0));
+        let made = Mutex::new(Vec::new());
+        let commit = |group: &[Change<'_>]| {
+            if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+                started.wait();
+                while commits.queue().waiting.len() < 9 {
+                    std::thread::yield_now();
+                }
+            }
+            let names = group.iter().map(|change| change.session().unwrap().to_string()).collect::<Vec<_>>();
+            made.lock().unwrap().push((std::thread::current().id(), names));
+            group.iter().map(|_| Ok(Done::Removed(Removal::Removed))).collect()
+        };
+        let giver = std::thread::scope(|scope| {
+            scope.spawn(|| commits.make(change("leader"), &commit));
+            started.wait();
+            let (commits, commit) = (&commits, &commit);
+            for n in 0..8 {
+                scope.spawn(move || commits.make(change(&n.to_string()), commit));
+            }
+            let given = Change::Materialize { header, inherited: 0, events: Events::Given(&Given) };
+            commits.make(given, commit).unwrap();
+            std::thread::current().id()
+        });
+        let made = made.into_inner().unwrap();
+        let given: Vec<_> = made.iter().filter(|(_, names)| names.iter().any(|name| name == "given")).collect();
+        assert_eq!(given, [&(giver, vec!["given".to_owned()])]);
+        assert_eq!(made.iter().map(|(_, names)| names.len()).sum::<usize>(), 10);
+        assert!(!commits.queue().is_led && commits.queue().waiting.is_empty());
     }
 
     #[test]

@@ -8,20 +8,21 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::runtime::{Listed, Slice, Storage, Stored, Wanted, cores};
+use super::super::runtime::{Batch, Listed, Pieces, Slice, Storage, Stored, Wanted, cores};
 use super::change::{Change, Done};
 use super::commits::Commits;
 use super::connections::{Connections, Reading};
+use super::events::{Events, Given};
 use super::failure::{Context, corruption};
 use super::journal::Journal;
 use super::lease::{Lease, Locks};
 use super::listing;
 use super::reader::{self, Numbered, Part};
-use super::row::{self, SessionKey};
+use super::row::{SessionKey, check_sizes};
 use super::session_row::SessionRow;
 use super::view::View;
 use super::writer::Writer;
-use crate::log::{SessionEvent, SessionHeader, SessionId, Vocabulary};
+use crate::log::{SessionHeader, SessionId, Vocabulary};
 use crate::seam::{Durability, Fault, Holder, Removal, Result, Revision, SeqRange, Snapshot};
 
 /// One database: many readers, one writer.
@@ -153,6 +154,23 @@ impl Database {
         self.commits.make(change, &|changes| self.commit(changes))
     }
 
+    /// Has a batch stored by a change; refuses an event that is larger than what is held.
+    fn with_events<T>(
+        &self,
+        session: &SessionId,
+        batch: Batch<'_>,
+        store: impl FnOnce(Events<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let max_event_bytes = self.max_event_bytes;
+        match batch {
+            Batch::Held(events) => {
+                check_sizes(events, max_event_bytes, session)?;
+                store(Events::Held(events.into()))
+            }
+            Batch::Given(events) => store(Events::Given(&Given { pieces: Pieces::of(events).into(), max_event_bytes })),
+        }
+    }
+
     fn commit(&self, changes: &[Change<'_>]) -> Vec<Result<Done>> {
         let context = self.context();
         let made = self.write(&context, |writer| Ok(writer.commit(changes, &self.locks, &context)));
@@ -217,23 +235,22 @@ impl Storage for Database {
         }
     }
 
-    fn materialize(
-        &self,
-        header: &SessionHeader,
-        inherited: u64,
-        events: &[SessionEvent],
-    ) -> Result<(SessionKey, Lease)> {
-        row::check_sizes(events, self.max_event_bytes, header.id())?;
-        match self.change(Change::Materialize { header: header.clone(), inherited, events: events.into() })? {
+    fn materialize(&self, header: &SessionHeader, inherited: u64, events: Batch<'_>) -> Result<(SessionKey, Lease)> {
+        let stored = self.with_events(header.id(), events, |events| {
+            self.change(Change::Materialize { header: header.clone(), inherited, events })
+        });
+        match stored? {
             Done::Stored(key, lease) => Ok((key, lease)),
             _ => unreachable!("{UNASKED}"),
         }
     }
 
-    fn append(&self, id: &SessionId, key: &SessionKey, lease: &mut Lease, events: &[SessionEvent]) -> Result<()> {
-        row::check_sizes(events, self.max_event_bytes, id)?;
+    fn append(&self, id: &SessionId, key: &SessionKey, lease: &mut Lease, events: Batch<'_>) -> Result<()> {
         let fence = lease.fence;
-        self.change(Change::Append { id: id.clone(), key: key.clone(), fence, events: events.into() }).map(drop)
+        let append = |events: Events<'_>| {
+            self.change(Change::Append { id: id.clone(), key: key.clone(), fence, events }).map(drop)
+        };
+        self.with_events(id, events, append)
     }
 
     fn check_interpretable(&self, id: &SessionId, key: &SessionKey, vocabulary: &Vocabulary) -> Result<()> {

@@ -11,6 +11,7 @@ mod counter;
 mod creation;
 mod database;
 mod draft;
+mod events;
 mod failure;
 mod file_system;
 mod in_place;

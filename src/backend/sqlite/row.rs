@@ -59,9 +59,9 @@ impl SessionKey {
     }
 
     /// Remembers types once the transaction that noted them has been committed.
-    pub(super) fn note_types(&self, types: Vec<&str>) {
+    pub(super) fn note_types(&self, types: Vec<String>) {
         if !types.is_empty() {
-            self.noted().extend(types.into_iter().map(str::to_owned));
+            self.noted().extend(types);
         }
     }
 

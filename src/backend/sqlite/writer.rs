@@ -210,12 +210,12 @@ impl Writer {
     fn settle_late(
         &mut self,
         changes: &[Change<'_>],
-        outcomes: Vec<Result<Made<'_>>>,
+        outcomes: Vec<Result<Made>>,
         context: &Context<'_>,
     ) -> Vec<Result<Done>> {
         let synced = counter::raise(&self.connection, 1);
         self.unsynced = synced.is_err();
-        let told = |(change, made): (&Change<'_>, Result<Made<'_>>)| match (change, &synced) {
+        let told = |(change, made): (&Change<'_>, Result<Made>)| match (change, &synced) {
             (Change::Flush, Err(e)) => Err(context.io("syncing the folder of", std::io::Error::other(e.to_string()))),
             _ => made.map(Made::committed),
         };

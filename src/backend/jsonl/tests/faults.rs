@@ -21,6 +21,8 @@ const EROFS: i32 = 30;
 enum Act {
     /// The first append of a created session.
     Create,
+    /// The same with a batch that is given event by event, and written in pieces.
+    CreateFrom,
     /// The flush of a created session without events.
     CreateEmpty,
     Append,
@@ -35,8 +37,9 @@ enum Act {
     Remove,
 }
 
-const ACTS: [Act; 10] = [
+const ACTS: [Act; 11] = [
     Act::Create,
+    Act::CreateFrom,
     Act::CreateEmpty,
     Act::Append,
     Act::AppendToOpened,
@@ -67,7 +70,7 @@ impl Scene {
         let store = open(&machine, encoding, durability).unwrap();
         let mut scene = Self { act, machine, encoding, durability, store, writer: None, other: None, stored: 0 };
         let writer = scene.store.create(&header("s"), CreateOptions::default()).unwrap();
-        if matches!(act, Act::Create | Act::CreateEmpty) {
+        if matches!(act, Act::Create | Act::CreateFrom | Act::CreateEmpty) {
             scene.writer = Some(writer);
             return scene;
         }
@@ -110,7 +113,9 @@ impl Scene {
     /// How many events there are when the act has happened.
     fn stored_after(&self) -> u64 {
         match self.act {
-            Act::Create | Act::Append | Act::AppendToOpened | Act::AppendBehindTorn => self.stored + 3,
+            Act::Create | Act::CreateFrom | Act::Append | Act::AppendToOpened | Act::AppendBehindTorn => {
+                self.stored + 3
+            }
             Act::Remove => 0,
             _ => self.stored,
         }
@@ -121,6 +126,7 @@ impl Scene {
             Act::Create | Act::Append | Act::AppendToOpened | Act::AppendBehindTorn => {
                 self.writer().append(&events("s", self.stored..self.stored + 3))
             }
+            Act::CreateFrom => self.writer().append_from(&mut events("s", 0..3).into_iter().map(Ok)),
             Act::CreateEmpty | Act::Flush => self.writer().flush(),
             Act::FlushAll => self.store.flush(),
             Act::Close => self.writer().close(),
@@ -144,7 +150,7 @@ impl Scene {
         let others = open(&self.machine, self.encoding, self.durability).unwrap();
         let found = Self::read(&others, "s");
         match self.act {
-            Act::Create => assert_eq!(found, None, "{what}"),
+            Act::Create | Act::CreateFrom => assert_eq!(found, None, "{what}"),
             // A flush may store it and then fail to sync.
             Act::CreateEmpty => assert!(matches!(found, None | Some(0)), "{what}: {found:?}"),
             _ => assert_eq!(found, Some(self.stored), "{what}"),
