@@ -1,7 +1,7 @@
 //! Files, raw and compressed.
 
 use session_persistence::{
-    Encoding, JsonlOptions, JsonlStore, OpenOptions, SeqRange, SessionHandle, SessionPersistence,
+    Encoding, Json, JsonlOptions, JsonlStore, OpenOptions, SeqRange, SessionEvent, SessionHandle, SessionPersistence,
 };
 
 use super::counting::{Calls, counted};
@@ -85,6 +85,46 @@ fn opening_a_session_and_appending_to_it_reads_its_log_once_and_no_byte_twice() 
             assert!(first.reads <= 40 + size / (PIECE / 4), "{encoding:?}, {size}: {first:?}");
             assert!(first.written <= text_bytes(&one) + ASIDE, "{encoding:?}: {first:?}");
         }
+    }
+}
+
+/// An event of about 1 KB that hardly gets smaller.
+fn varied(seq: u64) -> SessionEvent {
+    let mut random = fastrand::Rng::with_seed(seq);
+    let text: String = (0..1000).map(|_| random.alphanumeric()).collect();
+    let data = Json::parse(&format!(r#"{{"text":"{text}"}}"#)).unwrap();
+    SessionEvent::new("user/message", seq, seq as i64, data).unwrap()
+}
+
+#[test]
+fn a_long_log_that_its_writer_left_is_appended_to_and_its_end_read_without_the_rest() {
+    for encoding in ENCODINGS {
+        let count = 5000;
+        let folder = tempfile::tempdir().unwrap();
+        let handle = create(&store(&folder, encoding), 0);
+        (0..count).for_each(|seq| handle.append(&[varied(seq)]).unwrap());
+        handle.flush().unwrap();
+        handle.close().unwrap();
+        drop(handle);
+        let (size, one) = (size_of_log(&folder), [varied(count)]);
+        let first = system(|| {
+            let store = store(&folder, encoding);
+            let handle = write(&store);
+            handle.append(&one).unwrap();
+            (handle, store)
+        });
+        let Some(first) = first else { return };
+        assert!(first.read <= 2 * ASIDE && first.reads <= 40, "{encoding:?}, {size}: {first:?}");
+        // What is noted of it is a mark for each 256 KB.
+        assert!(first.written <= text_bytes(&one) + 2 * ASIDE, "{encoding:?}, {size}: {first:?}");
+        let last = system(|| {
+            let store = store(&folder, encoding);
+            let events = reader(&store).read((count - 99..).into()).unwrap();
+            assert_eq!(events.len(), 100);
+            (events, store)
+        });
+        let Some(last) = last else { return };
+        assert!(last.read <= 3 * PIECE, "{encoding:?}, {size}: {last:?}");
     }
 }
 

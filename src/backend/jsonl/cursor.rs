@@ -9,18 +9,21 @@
 //!   pass looked at. An append of this store adds behind them and keeps the origin.
 //! - It never reads behind the end of the log that it is used with, where a torn write may stand.
 //! - A frame is verified by the pass that finds it, before any of its rows is known, or it was written by this store
-//!   itself. A cursor verifies it once more when it comes to its end.
+//!   itself. A cursor verifies it once more when it comes to its end. In a log that was recalled no pass has done so: there a
+//!   page that ends inside a frame verifies all of it first.
 //! - What it holds is the rest of a piece of text, a piece of the file and a decoder with its window, about 3 MiB for a
 //!   frame as this store writes it, and less outside of frames. All cursors of a store together hold 32 MiB at most while
 //!   nobody reads by them: the one that was left longest ago goes first. One in a frame with a larger window, which only
 //!   other programs write, is not kept.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::disk::DiskFile;
-use super::frames::{Unpacker, window_size};
+use super::files::guard;
+use super::frames::{Step, Unpacked, Unpacker, step, window_size};
 use super::layout::Encoding;
 use super::lines::{PIECE, find_line_feed};
 use super::window::{Held, Window};
@@ -33,6 +36,30 @@ const MOST: usize = 64;
 
 /// What a decoder takes besides the window of its frame, about, in bytes.
 const DECODER: usize = 512 << 10;
+
+/// What the logs have in common that grew by appends of one store.
+#[derive(Debug, Default)]
+pub(super) struct Origin {
+    /// Where frames start that were verified, in a log that was recalled; in any other all are.
+    verified: Option<Mutex<HashSet<u64>>>,
+}
+
+impl Origin {
+    /// That of a log of which nothing was looked at yet.
+    pub(super) fn recalled() -> Self {
+        Self { verified: Some(Mutex::default()) }
+    }
+
+    fn has_verified(&self, frame: u64) -> bool {
+        self.verified.as_ref().is_none_or(|frames| guard(frames).contains(&frame))
+    }
+
+    fn note_verified(&self, frame: u64) {
+        if let Some(frames) = &self.verified {
+            guard(frames).insert(frame);
+        }
+    }
+}
 
 /// A place in a log, at the start of a row.
 pub(super) struct Cursor {
@@ -47,8 +74,9 @@ pub(super) struct Cursor {
     /// Bytes of a file of frames that were read and perhaps not unpacked yet.
     held: Held,
     unpacker: Option<Unpacker>,
-    /// Whether the place in the file is inside a frame.
+    /// Whether the place in the file is inside a frame, and where that starts.
     is_in_frame: bool,
+    frame_at: u64,
     /// The largest window of its frames, in bytes.
     window: u64,
 }
@@ -65,6 +93,7 @@ impl Cursor {
             held: Held::default(),
             unpacker: None,
             is_in_frame: false,
+            frame_at: offset,
             window: 0,
         }
     }
@@ -110,6 +139,7 @@ impl Cursor {
             self.window = self.window.max(window_size(file, self.at)?);
             unpacker.start()?;
             self.is_in_frame = true;
+            self.frame_at = self.at;
         }
         let end = file.size();
         Ok(unpacker.go_on(file, &mut self.at, end)?.map(|(content, is_done)| {
@@ -170,7 +200,7 @@ impl Rows<'_> {
     }
 
     /// Leaves the cursor for the next page. Where all rows of a frame were given out its checksum is looked at.
-    pub(super) fn finish(mut self) -> io::Result<Result<(), String>> {
+    pub(super) fn finish(mut self, origin: &Origin) -> io::Result<Result<(), String>> {
         let cursor = self.cursor;
         // Not for every page: what is left would be moved each time.
         if cursor.passed >= cursor.text.len() / 2 {
@@ -180,6 +210,12 @@ impl Rows<'_> {
             if let Err(reason) = cursor.read_on(&mut self.file)? {
                 return Ok(Err(reason));
             }
+        }
+        if cursor.is_in_frame && !origin.has_verified(cursor.frame_at) {
+            if let Err(reason) = verify(&mut self.file, cursor.frame_at)? {
+                return Ok(Err(reason));
+            }
+            origin.note_verified(cursor.frame_at);
         }
         let is_at_end = cursor.at >= self.file.size();
         if cursor.encoding == Encoding::Zstd && !is_at_end {
@@ -195,6 +231,15 @@ impl Rows<'_> {
     }
 }
 
+/// Unpacks the whole frame at `start`.
+fn verify(file: &mut Window<'_>, start: u64) -> io::Result<Result<(), String>> {
+    let Step::Frame(frame) = step(file, start)? else { return Ok(Err("it has no end".to_owned())) };
+    Ok(match Unpacker::new()?.unpack(file, &frame, &mut |_| true)? {
+        Unpacked::Broken(reason) => Err(reason),
+        Unpacked::Whole | Unpacked::Stopped => Ok(()),
+    })
+}
+
 /// The cursors of a store.
 #[derive(Default)]
 pub(super) struct Cursors(Mutex<Vec<Left>>);
@@ -202,7 +247,7 @@ pub(super) struct Cursors(Mutex<Vec<Left>>);
 /// A cursor that was left, those left longest ago first.
 struct Left {
     /// Weak, so that it does not outlive the log; while it is here no other origin gets its address.
-    origin: Weak<()>,
+    origin: Weak<Origin>,
     cursor: Cursor,
     bytes: usize,
 }
@@ -213,7 +258,7 @@ impl Cursors {
     }
 
     /// Takes the last cursor of a log that stands in `seqs`. Of two who read the same the second starts from a mark.
-    pub(super) fn take(&self, origin: &Arc<()>, seqs: RangeInclusive<u64>) -> Option<Cursor> {
+    pub(super) fn take(&self, origin: &Arc<Origin>, seqs: RangeInclusive<u64>) -> Option<Cursor> {
         let mut left = self.lock();
         let origin = Arc::downgrade(origin);
         let fits = |left: &Left| left.origin.ptr_eq(&origin) && seqs.contains(&left.cursor.seq);
@@ -223,7 +268,7 @@ impl Cursors {
     }
 
     /// Leaves a cursor, and gives up those that are too much.
-    pub(super) fn put(&self, origin: &Arc<()>, cursor: Cursor) {
+    pub(super) fn put(&self, origin: &Arc<Origin>, cursor: Cursor) {
         let bytes = cursor.bytes_held();
         if bytes > MOST_BYTES {
             return;

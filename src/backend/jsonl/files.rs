@@ -22,7 +22,7 @@ use super::scan::scan;
 use super::stored_log::Log;
 use super::unsynced::Unsynced;
 use crate::log::{SessionHeader, SessionId, Vocabulary};
-use crate::seam::{Durability, Error, Fault, Removal, Result, Revision, SeqRange, Snapshot, checks};
+use crate::seam::{Durability, Error, ErrorKind, Fault, Removal, Result, Revision, SeqRange, Snapshot, checks};
 
 /// Activities above this are those of sessions that are not stored yet.
 pub(super) const LATEST: u64 = (1 << 63) - 1;
@@ -171,11 +171,25 @@ impl Files {
         if let Some(known) = known.as_ref().filter(|k| k.writing && k.stat.identity == key.0.identity) {
             return Ok(known.log.clone());
         }
-        let mut stat = self.stat_key(id, key)?;
+        let stat = self.stat_key(id, key)?;
         if let Some(known) = known.as_ref().filter(|k| k.stat == stat) {
             return Ok(known.log.clone());
         }
         *known = None;
+        if let Some(log) = self.recall(id, key, &stat)
+            && self.stat_key(id, key)? == stat
+        {
+            let log = Arc::new(log);
+            self.memo.note(&key.0.path, log.bytes_held());
+            *known = Some(Known { stat, log: log.clone(), writing: false });
+            return Ok(log);
+        }
+        self.pass_over(id, key, known)
+    }
+
+    /// The log of a key as it is now, read from its file.
+    fn pass_over(&self, id: &SessionId, key: &Key, known: &mut Option<Known>) -> Result<Arc<Log>> {
+        let mut stat = self.stat_key(id, key)?;
         let Opened { path, place, file, .. } = &*key.0;
         let mut reads = 0;
         loop {
@@ -191,6 +205,32 @@ impl Files {
                 return Ok(log);
             }
         }
+    }
+
+    /// The same log, seen in its file, where what is known of it was recalled and nobody here is writing it.
+    fn pass_over_recalled(&self, id: &SessionId, key: &Key) -> Result<Option<Arc<Log>>> {
+        let slot = self.memo.slot(&key.0.path);
+        let mut known = slot.lock();
+        if known.as_ref().is_some_and(|known| known.writing || !known.log.is_recalled()) {
+            return Ok(None);
+        }
+        *known = None;
+        self.pass_over(id, key, &mut known).map(Some)
+    }
+
+    /// A part of a log, after the checks that are asked for.
+    fn part(&self, id: &SessionId, key: &Key, log: &Log, range: SeqRange) -> Result<Slice> {
+        if let Some(damage) = &log.damage {
+            let asked = range.within(u64::MAX);
+            if !asked.is_empty() && asked.end > log.count {
+                return Err(damage.of(id));
+            }
+        }
+        let events = log
+            .slice(&*key.0.file, range.within(log.count), &self.cursors)
+            .map_err(|e| self.context(id).reading(&key.0.path, e))?
+            .map_err(|damage| damage.of(id))?;
+        Ok(Slice { events, count: log.count })
     }
 
     /// The time for a write now: later than all that this store has seen, whatever the clock says.
@@ -235,7 +275,7 @@ impl Storage for Files {
         let absent = || Error::NotFound { session: id.clone() };
         let file = match self.unsynced.file(path, *identity) {
             Some(file) => file,
-            None => LogFile::new(place.clone(), *identity, id.clone(), None, 0).into(),
+            None => LogFile::new(place.clone(), *identity, id.clone(), None, log.durable()).into(),
         };
         // Before anything is locked: what cannot be written is refused, and looks as before.
         let opened = match file.open(&*self.disk) {
@@ -270,21 +310,31 @@ impl Storage for Files {
     }
 
     fn read(&self, id: &SessionId, key: &Key, range: SeqRange, vocabulary: Option<&Vocabulary>) -> Result<Slice> {
-        let log = self.log(id, key)?;
+        let mut log = self.log(id, key)?;
+        // Of most of a log that can be held all is held: it is read once, whatever is read of it next.
+        if log.is_recalled() && log.event_bytes() <= self.memo.limit() {
+            let wanted = range.within(log.count);
+            if (wanted.end - wanted.start).saturating_mul(2) > log.count {
+                log = self.pass_over_recalled(id, key)?.unwrap_or(log);
+            }
+        }
         if let Some(vocabulary) = vocabulary {
             check_interpretable(id, &log, vocabulary)?;
         }
-        if let Some(damage) = &log.damage {
-            let asked = range.within(u64::MAX);
-            if !asked.is_empty() && asked.end > log.count {
-                return Err(damage.of(id));
-            }
+        let read = self.part(id, key, &log, range);
+        let is_as_left = match &read {
+            Ok(slice) => !log.is_recalled() || log.has_noted_types_of(&slice.events),
+            Err(e) => !log.is_recalled() || e.kind() != ErrorKind::Corruption,
+        };
+        if is_as_left {
+            return read;
         }
-        let events = log
-            .slice(&*key.0.file, range.within(log.count), &self.cursors)
-            .map_err(|e| self.context(id).reading(&key.0.path, e))?
-            .map_err(|damage| damage.of(id))?;
-        Ok(Slice { events, count: log.count })
+        // It is not what its writer left. What is wrong with it is told by a look at all of it.
+        let Some(log) = self.pass_over_recalled(id, key)? else { return read };
+        if let Some(vocabulary) = vocabulary {
+            check_interpretable(id, &log, vocabulary)?;
+        }
+        self.part(id, key, &log, range)
     }
 
     fn stat(&self, id: &SessionId, vocabulary: &Vocabulary) -> Result<Option<Snapshot>> {

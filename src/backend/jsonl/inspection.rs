@@ -12,6 +12,7 @@ use super::frames::{Unpacker, next_whole};
 use super::layout::{Encoding, Generation, unescape};
 use super::lines::{PIECE, find_line_feed};
 use super::lock::{LOCK, Told};
+use super::recall::RECALL;
 use super::stored_log::Log;
 use super::window::Window;
 use super::writer::is_draft;
@@ -154,7 +155,7 @@ impl Content {
             match Generation::named(&name.text) {
                 Some(generation) => content.logs.push(generation),
                 None if is_draft(&name.text) => content.drafts.push(name.text.clone()),
-                None if name.text == LOCK => {}
+                None if name.text == LOCK || name.text == RECALL => {}
                 None => content.others += 1,
             }
         }

@@ -1,5 +1,6 @@
 //! [`Lease`]: the ownership of a session, as the writer of its log has it.
 
+use std::io;
 use std::sync::Arc;
 
 use super::super::runtime::Process;
@@ -7,6 +8,7 @@ use super::disk::Disk;
 use super::log_file::{LogFile, Tail};
 use super::log_lock::Owned;
 use super::memo::Slot;
+use super::recall::Recollection;
 
 /// The ownership of a session.
 pub(super) struct Lease {
@@ -28,6 +30,21 @@ impl Lease {
     }
 }
 
+impl Lease {
+    /// Leaves what is known of a long log to the next process.
+    fn note_log(&self) -> io::Result<()> {
+        let known = self.slot.lock();
+        let Some(known) = known.as_ref().filter(|known| !known.writing && !known.log.is_noted()) else { return Ok(()) };
+        let Some((file, durable)) = self.log.durable_up_to(known.log.end) else { return Ok(()) };
+        let Some(told) = Recollection::of(&known.log, &*file, &known.stat, durable)? else { return Ok(()) };
+        // Nobody else may have changed it, or be about to.
+        if self.log.is_held(&*self.disk)? && self.disk.stat(&self.log.path)? == known.stat {
+            told.write(&*self.disk, self.log.folder())?;
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
         if !self.process.is_current() {
@@ -37,6 +54,9 @@ impl Drop for Lease {
             && let Some(known) = &mut *self.slot.lock()
         {
             known.writing = false;
+        }
+        if let Err(e) = self.note_log() {
+            log::debug!("what is known of {} is not noted: {e}", self.log.path.display());
         }
         self.log.finish(&*self.disk, &self.tail);
     }

@@ -115,6 +115,18 @@ impl LogFile {
         self.identity
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.place.folder
+    }
+
+    /// How much of a log that ends at `end` is known to survive a loss of power, with the open file; nothing where it ends
+    /// elsewhere, or something is in doubt.
+    pub(super) fn durable_up_to(&self, end: u64) -> Option<(Arc<dyn DiskFile>, u64)> {
+        let content = self.content();
+        let is_certain = content.end == end && !content.is_doubtful && !content.was_closed && !content.has_fresh_cut();
+        Some((content.file.clone().filter(|_| is_certain)?, content.durable.min(end)))
+    }
+
     /// Gives the file to a lease: its locks, and where its log ends.
     pub(super) fn begin(&self, owned: Owned, end: u64) {
         let mut content = self.content();

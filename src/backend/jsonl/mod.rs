@@ -19,6 +19,7 @@ mod log_lock;
 mod memo;
 mod owner;
 mod parsing;
+mod recall;
 mod removal;
 mod root_lock;
 mod rows;
@@ -53,6 +54,7 @@ pub use self::layout::Encoding;
 /// ```text
 /// ROOT/--srv-app--/my-session/session.v3.jsonl.zstd    the log of session `my-session`, whose folder is /srv/app
 /// ROOT/--srv-app--/my-session/session.lock             locked by its writer
+/// ROOT/--srv-app--/my-session/session.recall           what its last writer knew of a log above 1 MiB
 /// ```
 ///
 /// A session is found by its id, whatever project folder it stands in; an empty working folder stands in `--root--`, one
@@ -103,6 +105,12 @@ pub use self::layout::Encoding;
 ///   window of more than 31 MiB, which this store does not write, a page unpacks its batch from the start.
 /// - **Checksums**: a compressed batch is verified whole before any of its rows is given out, when its file is first passed
 ///   over and after each change by another program; and once more when a reader comes to its end.
+/// - **A long log is not passed over** where its last writer left what it knew of it, above 1 MiB, in `session.recall`: how
+///   many events it has, which types, and where reading can start. That counts only as long as the file is the same, of the
+///   same size and times, that of the last change included, and what was not known to survive a loss of power has the same
+///   checksum. Each part of the log is then checked when it is read, a compressed batch whole before any of its rows is given
+///   out; where it is not what was noted, all of it is passed over as if nothing was. The file may be removed at any time,
+///   and other programs need not know it.
 /// - [`Snapshot::activity`](crate::Snapshot::activity) is the time of the file, set by each append to a value above all
 ///   that this store has seen. [`Snapshot::size_bytes`](crate::Snapshot::size_bytes) is the size of the file.
 /// - Every open handle keeps a file open, every writer two more. Of the sessions that were written, closed and not

@@ -8,6 +8,7 @@ use super::files::{Files, guard};
 use super::layout::{Found, Generation, Place, one_of};
 use super::lock::{LOCK, Lock, lock_session};
 use super::log_lock::{LogLock, Owned, own};
+use super::recall::RECALL;
 use super::writer::is_draft;
 use crate::log::{SessionId, Vocabulary};
 use crate::seam::{Error, Removal, Result, Revision};
@@ -93,7 +94,7 @@ impl Files {
     fn remove_folder(&self, folder: &Path, lock: &Lock) {
         let remove = || {
             for name in self.layout.names(folder)? {
-                if is_draft(&name.text) || name.text == LOCK && lock.is_held(&*self.disk)? {
+                if is_draft(&name.text) || name.text == RECALL || name.text == LOCK && lock.is_held(&*self.disk)? {
                     self.disk.unlink(&folder.join(&name.text))?;
                 }
             }

@@ -6,10 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::runtime::cores;
-use super::cursor::{Cursor, Cursors};
+use super::cursor::{Cursor, Cursors, Origin};
 use super::disk::DiskFile;
 use super::failure::Damage;
 use super::layout::Encoding;
+use super::recall::Recollection;
 use super::rows;
 use super::writer::Batch;
 use crate::log::{Seq, SessionEvent, SessionHeader};
@@ -38,11 +39,14 @@ pub(super) struct Log {
     marks: Vec<Mark>,
     /// All events, where they are few enough to be kept.
     events: Option<Vec<SessionEvent>>,
-    /// What the events take in memory, about, in bytes.
+    /// What all events take in memory, about, in bytes, where they are held.
     event_bytes: usize,
     /// One for all that grew from the same pass over the file, or from the same creation, by appends of this store: each
     /// is the start of the next, byte by byte. After any other change the file is passed over again, and this is another.
-    origin: Arc<()>,
+    origin: Arc<Origin>,
+    /// Where it ended when it was recalled, and how much of it was known to survive a loss of power; nothing of one that was
+    /// passed over or made here.
+    recalled: Option<(u64, u64)>,
 }
 
 /// Where a log stood.
@@ -79,7 +83,51 @@ impl Log {
             events: Some(Vec::new()),
             event_bytes: 0,
             origin: Arc::default(),
+            recalled: None,
         }
+    }
+
+    /// A log up to `end`, where its file ends, as its last writer left it.
+    pub(super) fn recalled(header: SessionHeader, encoding: Encoding, end: u64, told: Recollection) -> Self {
+        let Recollection { count, durable, last_time, inherited, event_bytes, first_required, marks, .. } = told;
+        let seq = |(name, seq): (String, u64)| Some((name.into(), Seq::new(seq)?));
+        Self {
+            count,
+            last_time,
+            inherited,
+            first_required: first_required.into_iter().filter_map(seq).collect(),
+            marks: marks.into_iter().map(|(seq, offset)| Mark { seq, offset }).collect(),
+            events: None,
+            event_bytes,
+            origin: Origin::recalled().into(),
+            recalled: Some((end, durable)),
+            ..Self::new(header, encoding, end)
+        }
+    }
+
+    /// Whether what is known of it was recalled, and not seen in its file.
+    pub(super) fn is_recalled(&self) -> bool {
+        self.recalled.is_some()
+    }
+
+    /// Whether what is known of it is noted already.
+    pub(super) fn is_noted(&self) -> bool {
+        self.recalled.is_some_and(|(end, _)| end == self.end)
+    }
+
+    /// How many bytes of it were known to survive a loss of power when it was recalled.
+    pub(super) fn durable(&self) -> u64 {
+        self.recalled.map_or(0, |(_, durable)| durable)
+    }
+
+    /// What its events take in memory, about, in bytes, whether they are held or not.
+    pub(super) fn event_bytes(&self) -> usize {
+        self.event_bytes
+    }
+
+    /// Places where reading can start: a seq, and the place of its row or frame.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.marks.iter().map(|mark| (mark.seq, mark.offset))
     }
 
     pub(super) fn place(&self) -> Place {
@@ -101,9 +149,9 @@ impl Log {
         self.inherited = place.inherited;
         self.marks.truncate(place.marks);
         self.first_required.retain(|_, seq| seq.get() < place.count);
+        self.event_bytes = place.event_bytes;
         if let Some(events) = &mut self.events {
             events.truncate(usize::try_from(place.count).unwrap_or(usize::MAX));
-            self.event_bytes = place.event_bytes;
         }
     }
 
@@ -112,9 +160,15 @@ impl Log {
         self.first_required.iter().map(|(name, seq)| (&**name, *seq))
     }
 
+    /// Whether the types of events of it are among those that are known of it.
+    pub(super) fn has_noted_types_of(&self, events: &[SessionEvent]) -> bool {
+        events.iter().all(|event| event.is_ignorable() || self.first_required.contains_key(event.event_type()))
+    }
+
     /// What it takes in memory, about, in bytes.
     pub(super) fn bytes_held(&self) -> usize {
-        512 + self.event_bytes + self.marks.len() * size_of::<Mark>() + self.first_required.len() * 64
+        let events = if self.events.is_some() { self.event_bytes } else { 0 };
+        512 + events + self.marks.len() * size_of::<Mark>() + self.first_required.len() * 64
     }
 
     /// The same log after `events`, which were written at its end as `batch`; events beyond `keep` bytes are not held.
@@ -147,13 +201,12 @@ impl Log {
             self.inherited = mark.get();
         }
         self.note_type(event);
-        if let Some(events) = &mut self.events {
-            self.event_bytes += event.data().as_str().len() + size_of::<SessionEvent>() + 48;
-            events.push(event.clone());
-        }
+        self.event_bytes += event.data().as_str().len() + size_of::<SessionEvent>() + 48;
         if self.event_bytes > keep {
             self.events = None;
-            self.event_bytes = 0;
+        }
+        if let Some(events) = &mut self.events {
+            events.push(event.clone());
         }
     }
 
@@ -274,7 +327,7 @@ impl Log {
                 rows.pass(next);
             }
         }
-        Ok(match rows.finish()? {
+        Ok(match rows.finish(&self.origin)? {
             Ok(()) => Ok(events),
             Err(reason) => Err(unpacks_no_more(next, &reason)),
         })
