@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::super::runtime::{Listed, Wanted};
+use super::super::runtime::{Listed, Wanted, cores};
 use super::disk::{Identity, Stat};
 use super::failure::{Context, Damage};
 use super::files::{Files, LATEST};
@@ -102,16 +102,22 @@ impl Files {
         wanted: &Wanted<'_>,
     ) -> Result<Vec<Listed>> {
         let context = Context::store(self.layout.root());
-        let mut places = Vec::new();
-        for (id, found) in found {
-            let path = match &found {
+        let found: Vec<_> = found.collect();
+        let last_write = |(id, found): &(SessionId, Found)| {
+            let path = match found {
                 Found::One(place) => place.log(),
                 Found::Unclear { folder, .. } => folder.to_path_buf(),
             };
             match self.disk.stat(&path) {
-                Ok(stat) => places.push((stat.modified.min(LATEST), id, found)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(context.session(&id).reading(&path, e)),
+                Ok(stat) => Ok(Some(stat.modified.min(LATEST))),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(e) => Err(context.session(id).reading(&path, e)),
+            }
+        };
+        let mut places = Vec::with_capacity(found.len());
+        for (key, (id, found)) in cores::each(&found, last_write).into_iter().zip(found) {
+            if let Some(key) = key? {
+                places.push((key, id, found));
             }
         }
         places.retain(|(key, id, _)| wanted.is_behind(*key, id));

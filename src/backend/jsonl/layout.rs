@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::runtime::cores;
 use super::disk::{Disk, Name};
 use crate::log::SessionId;
 
@@ -162,14 +163,19 @@ impl Layout {
     pub(super) fn all(&self) -> io::Result<Vec<(SessionId, Found)>> {
         let mut all = Vec::new();
         for project in self.projects()? {
-            for name in self.names(&project)?.iter().filter(|name| name.may_be_folder) {
-                let Some(id) = unescape(&name.text) else {
-                    log::debug!("{} is no session's folder: passed over", project.join(&name.text).display());
-                    continue;
-                };
-                if let Some(found) = self.look_into(project.join(&name.text).into())? {
-                    all.push((id, found));
+            let look = |name: &Name| -> io::Result<Option<(SessionId, Found)>> {
+                if !name.may_be_folder {
+                    return Ok(None);
                 }
+                let folder = project.join(&name.text);
+                let Some(id) = unescape(&name.text) else {
+                    log::debug!("{} is no session's folder: passed over", folder.display());
+                    return Ok(None);
+                };
+                Ok(self.look_into(folder.into())?.map(|found| (id, found)))
+            };
+            for found in cores::each(&self.names(&project)?, look) {
+                all.extend(found?);
             }
         }
         Ok(all)
