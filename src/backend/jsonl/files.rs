@@ -207,15 +207,19 @@ impl Files {
         }
     }
 
-    /// The same log, seen in its file, where what is known of it was recalled and nobody here is writing it.
-    fn pass_over_recalled(&self, id: &SessionId, key: &Key) -> Result<Option<Arc<Log>>> {
+    /// The log of a key, seen in its file, where what was known of it was recalled.
+    fn pass_over_recalled(&self, id: &SessionId, key: &Key) -> Result<Arc<Log>> {
         let slot = self.memo.slot(&key.0.path);
         let mut known = slot.lock();
-        if known.as_ref().is_some_and(|known| known.writing || !known.log.is_recalled()) {
-            return Ok(None);
+        match &*known {
+            // What is known of a log stays with who writes it here.
+            Some(known) if known.writing => self.pass_over(id, key, &mut None),
+            Some(known) if !known.log.is_recalled() => Ok(known.log.clone()),
+            _ => {
+                *known = None;
+                self.pass_over(id, key, &mut known)
+            }
         }
-        *known = None;
-        self.pass_over(id, key, &mut known).map(Some)
     }
 
     /// A part of a log, after the checks that are asked for.
@@ -315,7 +319,7 @@ impl Storage for Files {
         if log.is_recalled() && log.event_bytes() <= self.memo.limit() {
             let wanted = range.within(log.count);
             if (wanted.end - wanted.start).saturating_mul(2) > log.count {
-                log = self.pass_over_recalled(id, key)?.unwrap_or(log);
+                log = self.pass_over_recalled(id, key)?;
             }
         }
         if let Some(vocabulary) = vocabulary {
@@ -330,7 +334,7 @@ impl Storage for Files {
             return read;
         }
         // It is not what its writer left. What is wrong with it is told by a look at all of it.
-        let Some(log) = self.pass_over_recalled(id, key)? else { return read };
+        let log = self.pass_over_recalled(id, key)?;
         if let Some(vocabulary) = vocabulary {
             check_interpretable(id, &log, vocabulary)?;
         }
