@@ -58,8 +58,9 @@ pub trait SessionHandle: Send + Sync {
     /// events are taken one after another while it is stored; an error in their place ends it, nothing of it is stored, and
     /// that error is what is given back. Without events it does nothing.
     ///
-    /// Others may have to wait until the last event was given, all writers of the store with SQLite: `events` should not
-    /// wait for a person or a network.
+    /// Others may have to wait until the last event was given: with SQLite all writers of the store, and in rollback mode its
+    /// readers; in a folder of files whoever makes a session while this is its first one. So `events` should not wait for a
+    /// person or a network, and must not call this store: a call from inside may never return.
     ///
     /// The provided method holds the whole batch. Of the stores of this crate SQLite holds about a megabyte at a time, and
     /// so do files for the first batch of a session; a later batch of a file is held whole, for it is written in one piece.

@@ -212,9 +212,8 @@ impl Files {
         let slot = self.memo.slot(&key.0.path);
         let mut known = slot.lock();
         match &*known {
-            // What is known of a log stays with who writes it here.
-            Some(known) if known.writing => self.pass_over(id, key, &mut None),
-            Some(known) if !known.log.is_recalled() => Ok(known.log.clone()),
+            // Of a log that is being written here the file may hold more than was stored.
+            Some(known) if known.writing || !known.log.is_recalled() => Ok(known.log.clone()),
             _ => {
                 *known = None;
                 self.pass_over(id, key, &mut known)

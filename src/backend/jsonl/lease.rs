@@ -7,7 +7,7 @@ use super::super::runtime::Process;
 use super::disk::Disk;
 use super::log_file::{LogFile, Tail};
 use super::log_lock::Owned;
-use super::memo::Slot;
+use super::memo::{Known, Slot};
 use super::recall::Recollection;
 
 /// The ownership of a session.
@@ -34,7 +34,9 @@ impl Lease {
     /// Leaves what is known of a long log to the next process.
     fn note_log(&self) -> io::Result<()> {
         let known = self.slot.lock();
-        let Some(known) = known.as_ref().filter(|known| !known.writing && !known.log.is_noted()) else { return Ok(()) };
+        let is_of_this_file = |known: &&Known| known.stat.identity == self.log.identity();
+        let known = known.as_ref().filter(is_of_this_file).filter(|known| !known.writing && !known.log.is_noted());
+        let Some(known) = known else { return Ok(()) };
         let Some((file, durable)) = self.log.durable_up_to(known.log.end) else { return Ok(()) };
         let Some(told) = Recollection::of(&known.log, &*file, &known.stat, durable)? else { return Ok(()) };
         // Nobody else may have changed it, or be about to.

@@ -10,7 +10,7 @@ use crate::log::InvalidRecord;
 const BLOCK: usize = 256 << 10;
 
 /// More is never collected, in bytes.
-const MOST: usize = 4 * BLOCK;
+const MOST: usize = 4 << 20;
 
 /// So many blocks are handed over before the first of them is taken.
 const AHEAD: usize = 2;

@@ -39,7 +39,7 @@ pub(super) struct Log {
     marks: Vec<Mark>,
     /// All events, where they are few enough to be kept.
     events: Option<Vec<SessionEvent>>,
-    /// What all events take in memory, about, in bytes, where they are held.
+    /// What all events take in memory, about, in bytes, or would if they were held.
     event_bytes: usize,
     /// One for all that grew from the same pass over the file, or from the same creation, by appends of this store: each
     /// is the start of the next, byte by byte. After any other change the file is passed over again, and this is another.

@@ -82,7 +82,7 @@ impl<S: Storage> Core<S> {
         let mut turn = self.turn("append")?;
         let Some(first) = events.next().transpose()? else { return Ok(()) };
         let mut has_failed = false;
-        let mut events = iter::once(Ok(first)).chain(events).inspect(|given| has_failed |= given.is_err());
+        let mut events = iter::once(Ok(first)).chain(events).fuse().inspect(|given| has_failed |= given.is_err());
         let stored = self.store(&mut turn, Batch::Given(&mut events));
         drop(events);
         // What could not be given says nothing of the storage.
