@@ -114,7 +114,8 @@ fn a_long_log_that_its_writer_left_is_appended_to_and_its_end_read_without_the_r
             (handle, store)
         });
         let Some(first) = first else { return };
-        assert!(first.read <= 2 * ASIDE && first.reads <= 40, "{encoding:?}, {size}: {first:?}");
+        // The last 64 KB are held against what was noted of them.
+        assert!(first.read <= (64 << 10) + 2 * ASIDE && first.reads <= 40, "{encoding:?}, {size}: {first:?}");
         // What is noted of it is a mark for each 256 KB.
         assert!(first.written <= text_bytes(&one) + 2 * ASIDE, "{encoding:?}, {size}: {first:?}");
         let last = system(|| {

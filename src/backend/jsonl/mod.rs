@@ -107,7 +107,7 @@ pub use self::layout::Encoding;
 ///   over and after each change by another program; and once more when a reader comes to its end.
 /// - **A long log is not passed over** where its last writer left what it knew of it, above 1 MiB, in `session.recall`: how
 ///   many events it has, which types, and where reading can start. That counts only as long as the file is the same, of the
-///   same size and times, that of the last change included, and what was not known to survive a loss of power has the same
+///   same size and times, that of the last change included, and what was not known to survive, and the last 64 KB, have the same
 ///   checksum. Each part of the log is then checked when it is read, a compressed batch whole before any of its rows is given
 ///   out; where it is not what was noted, all of it is passed over as if nothing was. The file may be removed at any time,
 ///   and other programs need not know it.

@@ -44,7 +44,7 @@ const VERSION: u32 = 1;
 pub(super) struct Recollection {
     version: u32,
     pub(super) file: Stamp,
-    /// How many bytes of the log are known to survive, and the XXH3-64 of those behind them.
+    /// How many bytes of the log are known to survive, and the XXH3-64 of those that are [looked at](doubted) all the same.
     pub(super) durable: u64,
     tail: u64,
     pub(super) count: u64,
@@ -91,7 +91,7 @@ impl Recollection {
             version: VERSION,
             file: stamp,
             durable,
-            tail: checksum(file, durable, log.end)?,
+            tail: checksum(file, doubted(durable, log.end), log.end)?,
             count: log.count,
             last_time: log.last_time,
             inherited: log.inherited,
@@ -152,7 +152,7 @@ impl Files {
         let read = || {
             let told = Recollection::read(&*self.disk, &place.folder)?;
             let Some(told) = told.filter(|told| Stamp::of(stat) == Some(told.file)) else { return Ok(None) };
-            if checksum(file, told.durable, stat.size)? != told.tail {
+            if checksum(file, doubted(told.durable, stat.size), stat.size)? != told.tail {
                 return Ok(None);
             }
             let glance = look(file, stat.size, id, place.generation, &mut Unpacker::new()?, &mut Allowance::none())?;
@@ -163,6 +163,12 @@ impl Files {
             None
         })
     }
+}
+
+/// From where on a log is looked at that ends at `end`: what is not known to survive, and its last stretch in any case. The
+/// system tells of a write that failed once, so that the sync of another process may have counted what never arrived.
+fn doubted(durable: u64, end: u64) -> u64 {
+    durable.min(end.saturating_sub(PIECE as u64))
 }
 
 /// The checksum of a part of a file.

@@ -150,9 +150,10 @@ fn looking_and_then_opening_reads_a_log_once_and_an_append_reads_nothing() {
             writer.append(&events(seq..seq + 1)).unwrap();
             assert_eq!(writer.read(SeqRange::from(seq..)).unwrap(), events(seq..seq + 1));
         }
-        // Of what survives a loss of power anyway nothing is looked at when the writer leaves.
+        assert_eq!(place.read(), 0);
         writer.flush().unwrap();
         drop(writer);
+        assert!(place.read() <= 64 << 10, "when the writer leaves the last stretch is looked at");
         assert_eq!(read(&store, "s"), events(0..2100));
         assert_eq!(place.read(), 0);
         // Without memory for events a slice is read from near its place, and an append still reads nothing.
