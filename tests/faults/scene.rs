@@ -3,7 +3,9 @@
 use std::fs;
 use std::sync::{Arc, OnceLock};
 
-use session_persistence::{Access, OpenOptions, Result, SessionHandle, SessionPersistence, SqliteStore, WriteFailure};
+use session_persistence::{
+    Access, OpenOptions, Result, SessionEvent, SessionHandle, SessionPersistence, SqliteStore, WriteFailure,
+};
 
 use super::disk::{Disk, scratch};
 use super::fault::{Effect, Fault, Kind};
@@ -88,12 +90,7 @@ impl Scene {
             Call::OpenForWriting => self.open_a(Access::Write),
             Call::OpenForReading => self.open_a(Access::Read),
             Call::Append => self.append(BATCH),
-            Call::AppendFrom => {
-                let length = self.ledger.length("a");
-                self.ledger.storing("a", length + BATCH);
-                let appended = self.a().append_from(&mut events("a", length, BATCH).into_iter().map(Ok));
-                self.settle("a", length + BATCH, appended)
-            }
+            Call::AppendFrom => self.append_by(BATCH, |a, batch| a.append_from(&mut batch.iter().cloned().map(Ok))),
             Call::Flush => {
                 self.a().flush()?;
                 self.ledger.flushed();
@@ -169,9 +166,17 @@ impl Scene {
 
     /// Appends a batch to `a`.
     pub(crate) fn append(&mut self, count: u64) -> Result<()> {
+        self.append_by(count, |a, batch| a.append(batch))
+    }
+
+    fn append_by(
+        &mut self,
+        count: u64,
+        append: impl FnOnce(&dyn SessionHandle, &[SessionEvent]) -> Result<()>,
+    ) -> Result<()> {
         let length = self.ledger.length("a");
         self.ledger.storing("a", length + count);
-        let appended = self.a().append(&events("a", length, count));
+        let appended = append(self.a(), &events("a", length, count));
         self.settle("a", length + count, appended)
     }
 

@@ -1,7 +1,7 @@
 //! Files, raw and compressed.
 
 use session_persistence::{
-    Encoding, Json, JsonlOptions, JsonlStore, OpenOptions, SeqRange, SessionEvent, SessionHandle, SessionPersistence,
+    Encoding, Json, JsonlOptions, JsonlStore, OpenOptions, SeqRange, SessionEvent, SessionPersistence,
 };
 
 use super::counting::{Calls, counted};
@@ -63,8 +63,14 @@ fn size_of_log(folder: &tempfile::TempDir) -> u64 {
     largest(folder.path())
 }
 
-fn write(store: &dyn SessionPersistence) -> Box<dyn SessionHandle> {
-    store.open(&id(), OpenOptions::write()).unwrap()
+/// What it takes a new store to open the session and to append to it.
+fn first_append(folder: &tempfile::TempDir, encoding: Encoding, events: &[SessionEvent]) -> Option<Calls> {
+    system(|| {
+        let store = store(folder, encoding);
+        let handle = store.open(&id(), OpenOptions::write()).unwrap();
+        handle.append(events).unwrap();
+        (handle, store)
+    })
 }
 
 #[test]
@@ -74,13 +80,7 @@ fn opening_a_session_and_appending_to_it_reads_its_log_once_and_no_byte_twice() 
             let folder = tempfile::tempdir().unwrap();
             create(&store(&folder, encoding), count).close().unwrap();
             let (size, one) = (size_of_log(&folder), [event(count)]);
-            let first = system(|| {
-                let store = store(&folder, encoding);
-                let handle = write(&store);
-                handle.append(&one).unwrap();
-                (handle, store)
-            });
-            let Some(first) = first else { return };
+            let Some(first) = first_append(&folder, encoding, &one) else { return };
             assert!(first.read >= size && first.read <= size + size / 32 + ASIDE, "{encoding:?}, {size}: {first:?}");
             assert!(first.reads <= 40 + size / (PIECE / 4), "{encoding:?}, {size}: {first:?}");
             assert!(first.written <= text_bytes(&one) + ASIDE, "{encoding:?}: {first:?}");
@@ -107,13 +107,7 @@ fn a_long_log_that_its_writer_left_is_appended_to_and_its_end_read_without_the_r
         handle.close().unwrap();
         drop(handle);
         let (size, one) = (size_of_log(&folder), [varied(count)]);
-        let first = system(|| {
-            let store = store(&folder, encoding);
-            let handle = write(&store);
-            handle.append(&one).unwrap();
-            (handle, store)
-        });
-        let Some(first) = first else { return };
+        let Some(first) = first_append(&folder, encoding, &one) else { return };
         // The last 64 KB are held against what was noted of them.
         assert!(first.read <= (64 << 10) + 2 * ASIDE && first.reads <= 40, "{encoding:?}, {size}: {first:?}");
         // What is noted of it is a mark for each 256 KB.

@@ -96,20 +96,19 @@ impl Files {
         // Before it is published, so that nothing can fail afterwards.
         let file = self.disk.open(draft.path()).map_err(|e| context.reading(draft.path(), e))?;
         let identity = file.stat().map_err(|e| context.reading(draft.path(), e))?.identity;
-        let end = log.end;
-        Ok(New { place: Place { folder, generation }, draft, log, file, identity, end })
+        Ok(New { place: Place { folder, generation }, draft, log, file, identity })
     }
 
     /// Gives a new session its name, which must be free. Call it with the root locked.
     fn publish(&self, new: New<'_>, id: &SessionId) -> Result<NewLog> {
         self.check_free(id)?;
-        let New { place, draft, log, file, identity, end } = new;
+        let New { place, draft, log, file, identity } = new;
         let (path, written) = (place.log(), draft.file());
         // Before anybody can find it. Nobody else has it.
         let locked = LogLock::take(written.clone(), &path).map_err(|e| self.context(id).writing(draft.path(), e))?;
         let lock = locked.ok_or_else(|| Error::OwnershipLost { session: id.clone() })?;
         match draft.publish(&path) {
-            Ok(true) => Ok(NewLog { place, path, log, lock, file, written, identity, end }),
+            Ok(true) => Ok(NewLog { place, path, log, lock, file, written, identity }),
             Ok(false) => Err(Error::AlreadyExists { session: id.clone() }),
             Err(e) => Err(self.context(id).writing(&path, e)),
         }
@@ -126,7 +125,8 @@ impl Files {
 
     /// Gives a session that was just stored to its first writer.
     fn lease_new(&self, new: NewLog, folder: Lock, id: &SessionId) -> (Key, Lease) {
-        let NewLog { place, path, log, lock, file, written, identity, end } = new;
+        let NewLog { place, path, log, lock, file, written, identity } = new;
+        let end = log.end;
         let owned = Owned { log: lock, folder };
         *guard(&self.encoding) = Some(place.generation.encoding);
         guard(&self.folders).insert(id.clone(), place.folder.clone());
@@ -227,8 +227,6 @@ struct New<'d> {
     /// The draft, open for reading.
     file: Box<dyn DiskFile>,
     identity: Identity,
-    /// Where the log ends.
-    end: u64,
 }
 
 /// The log of a session that was just published.
@@ -241,8 +239,6 @@ struct NewLog {
     file: Box<dyn DiskFile>,
     written: Arc<dyn DiskFile>,
     identity: Identity,
-    /// Where the log ends.
-    end: u64,
 }
 
 /// The folders that were made for a new session, removed again unless it is stored.

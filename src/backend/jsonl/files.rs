@@ -184,12 +184,11 @@ impl Files {
             *known = Some(Known { stat, log: log.clone(), writing: false });
             return Ok(log);
         }
-        self.pass_over(id, key, known)
+        self.pass_over(id, key, stat, known)
     }
 
-    /// The log of a key as it is now, read from its file.
-    fn pass_over(&self, id: &SessionId, key: &Key, known: &mut Option<Known>) -> Result<Arc<Log>> {
-        let mut stat = self.stat_key(id, key)?;
+    /// The log of a key as it is now, read from its file, which has this `stat`.
+    fn pass_over(&self, id: &SessionId, key: &Key, mut stat: Stat, known: &mut Option<Known>) -> Result<Arc<Log>> {
         let Opened { path, place, file, .. } = &*key.0;
         let mut reads = 0;
         loop {
@@ -216,7 +215,7 @@ impl Files {
             Some(known) if known.writing || !known.log.is_recalled() => Ok(known.log.clone()),
             _ => {
                 *known = None;
-                self.pass_over(id, key, &mut known)
+                self.pass_over(id, key, self.stat_key(id, key)?, &mut known)
             }
         }
     }
